@@ -1,0 +1,161 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The settings every hand-written target compiles under; docs/decisions/0003 says why each is on.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+// What only the server needs stands behind this trait, so that an app that depends on the SDK
+// with `traits: []` neither clones nor builds it.
+let server: TargetDependencyCondition? = .when(traits: ["Server"])
+
+func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
+let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
+let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
+let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
+let lifecycle: Target.Dependency = .product(
+  name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: server)
+let unixSignals: Target.Dependency = .product(
+  name: "UnixSignals", package: "swift-service-lifecycle", condition: server)
+let arguments: Target.Dependency = .product(
+  name: "ArgumentParser", package: "swift-argument-parser", condition: server)
+
+/// A module under `Sources/<layer>/<name>`, compiled under the strict settings.
+func module(
+  _ name: String, in layer: String, exclude: [String] = [], _ dependencies: [Target.Dependency] = []
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Sources/\(layer)/\(name)", exclude: exclude,
+    swiftSettings: strict)
+}
+
+/// The tests of one module, in the folder of the same name.
+func tests(of name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(
+    name: "\(name)Tests", dependencies: dependencies, path: "Tests/\(name)Tests",
+    swiftSettings: strict)
+}
+
+let package = Package(
+  name: "hearth",
+  platforms: [.macOS(.v14), .iOS(.v15)],
+  products: [
+    .executable(name: "hearth", targets: ["hearth"]),
+    .library(name: "FirebaseCore", targets: ["FirebaseCore"]),
+    .library(name: "FirebaseDatabase", targets: ["FirebaseDatabase"]),
+    .library(name: "FirebaseFirestore", targets: ["FirebaseFirestore"]),
+    .library(name: "Firebase", targets: ["Firebase"]),
+  ],
+  traits: [
+    .trait(name: "Server", description: "The server `hearth` and everything only it depends on."),
+    .default(enabledTraits: ["Server"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ],
+  targets: [
+    // What client and server must agree on.
+    module("FirestoreModel", in: "Shared"),
+    .target(
+      name: "FirestoreProtobuf", dependencies: [protobuf],
+      path: "Sources/Shared/FirestoreWire/Generated", swiftSettings: [.swiftLanguageMode(.v6)]),
+    module(
+      "FirestoreWire", in: "Shared", exclude: ["Generated", "Protos"],
+      ["FirestoreModel", "FirestoreProtobuf", protobuf]),
+    module("RealtimeModel", in: "Shared", [crypto]),
+    module("RealtimeWire", in: "Shared", ["RealtimeModel"]),
+    module("GRPCFraming", in: "Shared"),
+
+    // The server.
+    module("OrderedStore", in: "Server"),
+    module("OrderedStoreConformance", in: "Server", ["OrderedStore"]),
+    .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
+    module("EmbeddedStore", in: "Server", ["OrderedStore", "CRocksDB"]),
+    module("FirestoreEngine", in: "Server", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module("RealtimeEngine", in: "Server", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module(
+      "Endpoints", in: "Server",
+      [
+        "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
+        "RealtimeModel", "RealtimeWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
+        protobuf, log,
+      ]),
+    module(
+      "HearthServer", in: "Server",
+      [
+        "Endpoints", "FirestoreEngine", "RealtimeEngine", "OrderedStore", "EmbeddedStore",
+        "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log, lifecycle, unixSignals,
+      ]),
+    .executableTarget(
+      name: "hearth", dependencies: ["HearthServer", arguments, log],
+      path: "Sources/Server/hearth", swiftSettings: strict),
+
+    // The SDKs.
+    module("FirebaseCore", in: "SDK"),
+    module(
+      "FirebaseDatabase", in: "SDK",
+      [
+        "FirebaseCore", "RealtimeModel", "RealtimeWire", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), tls,
+      ]),
+    module(
+      "FirebaseFirestore", in: "SDK",
+      [
+        "FirebaseCore", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "GRPCFraming",
+        nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
+      ]),
+    module("Firebase", in: "SDK", ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore"]),
+
+    // The tests, one target per module.
+    tests(of: "FirestoreModel", ["FirestoreModel"]),
+    tests(of: "FirestoreWire", ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", protobuf]),
+    tests(of: "RealtimeModel", ["RealtimeModel"]),
+    tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel"]),
+    tests(of: "GRPCFraming", ["GRPCFraming"]),
+    tests(of: "OrderedStore", ["OrderedStore", "OrderedStoreConformance"]),
+    tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
+    tests(
+      of: "FirestoreEngine",
+      ["FirestoreEngine", "FirestoreModel", "FirestoreWire", "OrderedStore", "EmbeddedStore"]),
+    tests(
+      of: "RealtimeEngine",
+      ["RealtimeEngine", "RealtimeModel", "RealtimeWire", "OrderedStore", "EmbeddedStore"]),
+    tests(
+      of: "Endpoints",
+      [
+        "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
+        "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
+        "OrderedStore", "EmbeddedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
+      ]),
+    tests(
+      of: "HearthServer",
+      ["HearthServer", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")]),
+    tests(of: "FirebaseCore", ["FirebaseCore"]),
+    tests(
+      of: "FirebaseDatabase",
+      ["FirebaseDatabase", "FirebaseCore", "RealtimeModel", "RealtimeWire", "HearthServer"]),
+    tests(
+      of: "FirebaseFirestore",
+      [
+        "FirebaseFirestore", "FirebaseCore", "FirestoreModel", "FirestoreProtobuf",
+        "FirestoreWire", "HearthServer",
+      ]),
+  ]
+)

@@ -1,0 +1,1 @@
+// The module is filled by the commits that follow.
