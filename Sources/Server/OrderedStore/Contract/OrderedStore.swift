@@ -89,7 +89,7 @@ public protocol OrderedDatabase: Sendable {
   /// once, on the store's publishing thread, after the commit is durable and before its `execute` returns.
   /// It must be quick and must not block. Returns the version after which delivery starts: everything up to
   /// and including it is in ``log(after:limit:)`` or a `read`.
-  func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> LogSubscription
+  func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription
 }
 
 /// A consistent view of a database at one version.
