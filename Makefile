@@ -1,0 +1,72 @@
+# Every command a contributor or newcomer needs. `make help` lists them.
+# make serve and make test do all the set-up themselves: scripts/setup.sh says what it installs and why.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Homebrew keeps RocksDB outside the compiler's search paths.
+ifeq ($(shell uname -s),Darwin)
+  ROCKSDB := $(shell brew --prefix rocksdb 2>/dev/null)
+  FLAGS := $(if $(ROCKSDB),-Xcc -I$(ROCKSDB)/include -Xlinker -L$(ROCKSDB)/lib)
+endif
+
+DATA ?= .hearth
+ARGS ?=
+N ?= 50
+SECONDS ?= 60
+
+.PHONY: help serve build test unit clients compatibility example crash fuzz bench lint format clean setup
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: ## Install the system libraries that are missing (apt or Homebrew)
+	@scripts/setup.sh build
+
+serve: build ## Run the server for newcomers: emulator mode, loopback, data kept in .hearth/
+	.build/release/hearth serve --emulator --data $(DATA) $(ARGS)
+
+build: setup ## Build the release binary at .build/release/hearth
+	swift build -c release --product hearth $(FLAGS)
+
+test: ## Set up, build, run every test, and check docs/compatibility.md against what ran
+	@scripts/setup.sh test
+	@scripts/test.sh all $(FLAGS)
+
+unit: ## The Swift tests alone
+	@scripts/setup.sh build
+	@scripts/test.sh unit $(FLAGS)
+
+clients: ## The genuine clients' tests alone
+	@scripts/setup.sh test
+	@scripts/test.sh clients $(FLAGS)
+
+compatibility: ## Check that each test docs/compatibility.md names exists and passed in the last `make test`
+	@python3 scripts/compatibility.py
+
+example: ## Play Examples/Reminders against a server of its own and check what two clients saw
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@scripts/example.sh
+
+crash: ## N simulated power cuts: make crash N=200 (SYNC=off shows that the test finds losses)
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@N=$(N) scripts/crash.sh
+
+fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
+	@scripts/setup.sh build
+	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
+
+bench: ## Print the table of ratios of docs/benchmarks.md (release build, several minutes)
+	@scripts/setup.sh build
+	@scripts/bench.sh $(ARGS)
+
+lint: ## swift-format, strict, with the project's configuration
+	@scripts/lint.sh
+
+format: ## Rewrite the sources as swift-format wants them
+	@scripts/lint.sh --fix
+
+clean: ## Remove what builds made; data in .hearth/ stays
+	rm -rf .build .venv Benchmarks/.build Fuzz/.build
