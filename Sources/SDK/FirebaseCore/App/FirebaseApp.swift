@@ -1,0 +1,168 @@
+// An app: one set of options under one name, the root of every product. Invariant: an app's options
+// never change, and what products hold for an app is torn down when the app is deleted.
+
+public import Foundation
+
+/// The entry point to Firebase: one set of options under one name.
+///
+/// ```swift
+/// let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
+/// options.projectID = "demo-app"
+/// FirebaseApp.configure(options: options)
+/// ```
+///
+/// Safe to use from any thread.
+open class FirebaseApp: NSObject, @unchecked Sendable {
+  // Safe to share: constants, and state behind a lock.
+  private struct State {
+    var isDataCollectionDefaultEnabled = true
+    var teardown: [@Sendable () -> Void] = []
+  }
+
+  private let configuration: FirebaseOptions
+  private let state = Guarded(State())
+
+  /// The app's name; `__FIRAPP_DEFAULT` for the default app.
+  public let name: String
+
+  init(name: String, options: FirebaseOptions) {
+    self.name = name
+    configuration = options
+    super.init()
+  }
+
+  /// Configures the default app from `GoogleService-Info.plist`.
+  ///
+  /// Stops the program when no usable file is found, or when the default app exists already.
+  open class func configure() {
+    guard let options = FirebaseOptions.defaultOptions() else {
+      usageException(
+        "com.firebase.core",
+        "`FirebaseApp.configure()` could not find a valid GoogleService-Info.plist in the project. "
+          + "Add the file, or use `FirebaseApp.configure(options:)`")
+    }
+    configure(options: options)
+  }
+
+  /// Configures the default app.
+  ///
+  /// Stops the program when the default app exists already or the application id is malformed. The
+  /// options must not be changed afterwards.
+  open class func configure(options: FirebaseOptions) {
+    register(name: AppRegistry.defaultName, options: options)
+  }
+
+  /// Configures an app with a name of its own, beside the default one.
+  ///
+  /// Stops the program when the name is taken, empty, or holds anything but letters, digits, `-`
+  /// and `_`; and when the application id is malformed.
+  open class func configure(name: String, options: FirebaseOptions) {
+    guard !name.isEmpty else {
+      usageException("com.firebase.core", "Neither name nor options can be empty")
+    }
+    guard AppRegistry.isLegal(name) else {
+      usageException(
+        "com.firebase.core",
+        "App name can only contain alphanumeric, hyphen (-), and underscore (_) characters")
+    }
+    register(name: name, options: options)
+  }
+
+  private class func register(name: String, options: FirebaseOptions) {
+    guard options.values.hasWellFormedAppID else {
+      usageException(
+        "com.firebase.core",
+        "Configuration fails. It may be caused by an invalid GOOGLE_APP_ID '\(options.googleAppID)'; "
+          + "it looks like 1:1234567890:ios:0123456789abcdef")
+    }
+    let own = FirebaseOptions(values: options.values)
+    own.freeze()
+    options.freeze()
+    let app = FirebaseApp(name: name, options: own)
+    guard AppRegistry.shared.withLock({ $0.add(app) }) else {
+      let which = name == AppRegistry.defaultName ? "Default app" : "App named \(name)"
+      usageException("com.firebase.core", "\(which) has already been configured.")
+    }
+    NotificationCenter.default.post(
+      name: Notification.Name("FIRAppReadyToConfigureSDKNotification"), object: self,
+      userInfo: [
+        "FIRAppNameKey": name,
+        "FIRAppIsDefaultAppKey": NSNumber(value: name == AppRegistry.defaultName),
+        "FIRGoogleAppIDKey": own.googleAppID,
+      ])
+  }
+
+  /// The default app, or nil before `configure()`.
+  @discardableResult
+  open class func app() -> FirebaseApp? {
+    let app = AppRegistry.shared.withLock { $0.apps?[AppRegistry.defaultName] }
+    if app == nil {
+      FirebaseLogger.log(
+        .error, service: "Core",
+        "The default Firebase app has not yet been configured. Add `FirebaseApp.configure()` to your "
+          + "program's start")
+    }
+    return app
+  }
+
+  /// The app of that name, or nil when there is none.
+  @discardableResult
+  open class func app(name: String) -> FirebaseApp? {
+    let app = AppRegistry.shared.withLock { $0.apps?[name] }
+    if app == nil {
+      FirebaseLogger.log(.error, service: "Core", "App with name \(name) does not exist")
+    }
+    return app
+  }
+
+  /// All apps by name; nil before the first was configured.
+  open class var allApps: [String: FirebaseApp]? {
+    AppRegistry.shared.withLock { $0.apps }
+  }
+
+  /// Deletes the app: products shut down what they hold for it and the name becomes free.
+  ///
+  /// - Parameter completion: receives false when the app had been deleted before.
+  open func delete(_ completion: @escaping @Sendable (Bool) -> Void) {
+    completion(remove())
+  }
+
+  /// Deletes the app: products shut down what they hold for it and the name becomes free.
+  ///
+  /// - Returns: false when the app had been deleted before.
+  @discardableResult
+  open func delete() async -> Bool {
+    remove()
+  }
+
+  private func remove() -> Bool {
+    guard AppRegistry.shared.withLock({ $0.remove(self) }) else { return false }
+    let teardown = state.withLock { state in
+      defer { state.teardown = [] }
+      return state.teardown
+    }
+    for action in teardown { action() }
+    return true
+  }
+
+  /// Registers what is to be shut down when the app is deleted; products call it once per instance.
+  package func onDelete(_ action: @escaping @Sendable () -> Void) {
+    state.withLock { $0.teardown.append(action) }
+  }
+
+  /// A copy of the options that the app was configured with.
+  open var options: FirebaseOptions {
+    FirebaseOptions(values: configuration.values)
+  }
+
+  /// Whether products may collect diagnostic data by default; no product of this SDK collects any.
+  open var isDataCollectionDefaultEnabled: Bool {
+    get { state.withLock { $0.isDataCollectionDefaultEnabled } }
+    set { state.withLock { $0.isDataCollectionDefaultEnabled = newValue } }
+  }
+
+  /// Whether this is the default app.
+  package var isDefault: Bool {
+    name == AppRegistry.defaultName
+  }
+}

@@ -1,0 +1,17 @@
+// Where the products' messages go: standard error, one line each, filtered by the level that
+// FirebaseConfiguration holds. Invariant: a message at `.warning` or above is never lost silently
+// at the default level.
+
+import Foundation
+
+/// Prints the SDK's own messages.
+package enum FirebaseLogger {
+  /// Prints one line to standard error if the configured level lets it through.
+  package static func log(
+    _ level: FirebaseLoggerLevel, service: String, _ message: @autoclosure () -> String
+  ) {
+    guard level.rawValue <= FirebaseConfiguration.shared.loggerLevel().rawValue else { return }
+    let line = "[Firebase/\(service)] \(level): \(message())\n"
+    FileHandle.standardError.write(Data(line.utf8))
+  }
+}

@@ -1,0 +1,21 @@
+// How much the SDK says. The numbers are those of Apple's SDK, so that raw values carry over.
+
+/// How important a message of the SDK must be to be printed.
+public enum FirebaseLoggerLevel: Int, Sendable {
+  /// Something failed that the app must know of.
+  case error = 3
+  /// Something works otherwise than the app may expect.
+  case warning = 4
+  /// Noteworthy but normal; the default level.
+  case notice = 5
+  /// Details of normal operation.
+  case info = 6
+  /// Everything, for finding faults.
+  case debug = 7
+
+  /// The least talkative level.
+  public static var min: FirebaseLoggerLevel { .error }
+
+  /// The most talkative level.
+  public static var max: FirebaseLoggerLevel { .debug }
+}

@@ -1,0 +1,51 @@
+// The plain values behind FirebaseOptions, and how a GoogleService-Info.plist spells them.
+
+import Foundation
+
+/// What a set of options holds; a value, so that copies are independent.
+struct OptionValues: Hashable, Sendable {
+  var apiKey: String?
+  var bundleID = ""
+  var clientID: String?
+  var gcmSenderID: String
+  var projectID: String?
+  var googleAppID: String
+  var databaseURL: String?
+  var storageBucket: String?
+  var appGroupID: String?
+
+  init(googleAppID: String, gcmSenderID: String) {
+    self.googleAppID = googleAppID
+    self.gcmSenderID = gcmSenderID
+  }
+
+  /// Reads a property list; nil when the file is absent or is no dictionary.
+  init?(propertyListAt path: String) {
+    guard let data = FileManager.default.contents(atPath: path),
+      let list = try? PropertyListSerialization.propertyList(from: data, options: [], format: nil),
+      let values = list as? [String: Any]
+    else { return nil }
+    self.init(
+      googleAppID: values["GOOGLE_APP_ID"] as? String ?? "",
+      gcmSenderID: values["GCM_SENDER_ID"] as? String ?? "")
+    apiKey = values["API_KEY"] as? String
+    bundleID = values["BUNDLE_ID"] as? String ?? ""
+    clientID = values["CLIENT_ID"] as? String
+    projectID = values["PROJECT_ID"] as? String
+    databaseURL = values["DATABASE_URL"] as? String
+    storageBucket = values["STORAGE_BUCKET"] as? String
+  }
+
+  /// Whether the application id has the form `version:number:platform:fingerprint`.
+  ///
+  /// Only version 1 is known in detail; an id of another version passes when a number and a colon
+  /// open it.
+  var hasWellFormedAppID: Bool {
+    let parts = googleAppID.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count > 1, let version = Int(parts[0]), version > 0 else { return false }
+    guard version == 1 else { return !parts[1].isEmpty }
+    guard parts.count == 4, parts.allSatisfy({ !$0.isEmpty }) else { return false }
+    return parts[1].utf8.allSatisfy { (0x30...0x39).contains($0) }
+      && parts[3].allSatisfy(\.isHexDigit)
+  }
+}

@@ -1,0 +1,6 @@
+// The version that this SDK reports about itself.
+
+/// The version of this SDK, such as `0.1.0`.
+public func FirebaseVersion() -> String {
+  "0.1.0"
+}

@@ -1,0 +1,25 @@
+// The level of the SDK's own messages, with the raw values of Apple's SDK.
+
+import FirebaseCore
+import Testing
+
+@Suite("Configuration", .serialized)
+struct ConfigurationTests {
+  @Test("levels have the raw values of Apple's SDK")
+  func levels() {
+    #expect(FirebaseLoggerLevel.error.rawValue == 3)
+    #expect(FirebaseLoggerLevel(rawValue: 7) == .debug)
+    #expect(FirebaseLoggerLevel.min == .error)
+    #expect(FirebaseLoggerLevel.max == .debug)
+    #expect(FirebaseLoggerLevel(rawValue: 9) == nil)
+  }
+
+  @Test("the level that was set is the level that is read")
+  func setting() {
+    let before = FirebaseConfiguration.shared.loggerLevel()
+    FirebaseConfiguration.shared.setLoggerLevel(.debug)
+    #expect(FirebaseConfiguration.shared.loggerLevel() == .debug)
+    FirebaseConfiguration.shared.setLoggerLevel(before)
+    #expect(!FirebaseVersion().isEmpty)
+  }
+}
