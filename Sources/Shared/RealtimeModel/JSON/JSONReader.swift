@@ -1,0 +1,304 @@
+// A strict pull reader over the bytes of one JSON text (RFC 8259).
+//
+// The caller asks for what it expects next: an object's next key, a number, a string. Nothing is
+// built that the caller does not ask for, which is how messages become requests and trees without
+// a value in between. Invariant: `offset <= count`, and no byte is looked at without that check;
+// what was accepted so far is a prefix of at least one valid JSON text.
+
+/// Reads one JSON text piece by piece.
+///
+/// ```swift
+/// var reader = try JSONReader(unsafeBytes: bytes)
+/// try reader.beginObject()
+/// while let key = try reader.nextKey() {
+///   if key == "p" { path = try reader.readString() } else { try reader.skipValue() }
+/// }
+/// try reader.finish()
+/// ```
+public struct JSONReader: ~Copyable {
+  /// What kind of value comes next.
+  public enum Kind: Sendable, Equatable {
+    /// `null`.
+    case null
+    /// `true` or `false`.
+    case bool
+    /// A number.
+    case number
+    /// A string.
+    case string
+    /// An array.
+    case array
+    /// An object.
+    case object
+  }
+
+  /// A number as it was written: an integer when it has neither fraction nor exponent and fits.
+  public enum Number: Sendable, Equatable {
+    /// An integer of 64 bits.
+    case int(Int64)
+    /// Any other finite number.
+    case double(Double)
+  }
+
+  @usableFromInline let base: UnsafePointer<UInt8>
+  @usableFromInline let count: Int
+  /// The offset of the next byte.
+  public internal(set) var offset: Int = 0
+  /// How many arrays and objects are open.
+  public private(set) var depth: Int = 0
+  let limits: JSONLimits
+  /// Whether the innermost array or object was opened and nothing of it read yet.
+  private var isFirst = false
+
+  /// Stands in for the base address of an empty text.
+  private static let nothing: StaticString = ""
+
+  /// Creates a reader at the start of a text.
+  ///
+  /// - Parameters:
+  ///   - bytes: the text; it must stay in place for as long as the reader is used.
+  ///   - limits: what to refuse.
+  /// - Throws: ``JSONError/Code/tooLarge`` when there are more bytes than `limits` allows.
+  public init(unsafeBytes bytes: UnsafeRawBufferPointer, limits: JSONLimits = .standard) throws(JSONError) {
+    guard bytes.count <= limits.bytes else { throw JSONError(.tooLarge, at: limits.bytes) }
+    self.base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? Self.nothing.utf8Start
+    self.count = bytes.count
+    self.limits = limits
+  }
+
+  // MARK: Bytes
+
+  /// The next byte that is not white space, which is not consumed.
+  @inline(__always)
+  mutating func peek() throws(JSONError) -> UInt8 {
+    while offset < count {
+      let byte = base[offset]
+      if byte > 0x20 { return byte }
+      guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else {
+        throw JSONError(.unexpectedByte, at: offset)
+      }
+      offset += 1
+    }
+    throw JSONError(.unexpectedEnd, at: count)
+  }
+
+  /// Consumes `byte`, after white space, if it comes next; an end of the text is not an error.
+  ///
+  /// For texts that hold more than JSON, such as a query parameter `value,"key"`.
+  public mutating func consume(_ byte: UInt8) throws(JSONError) -> Bool {
+    guard try !isAtEnd(), try peek() == byte else { return false }
+    offset += 1
+    return true
+  }
+
+  /// Whether only white space is left.
+  public mutating func isAtEnd() throws(JSONError) -> Bool {
+    while offset < count {
+      let byte = base[offset]
+      guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return false }
+      offset += 1
+    }
+    return true
+  }
+
+  /// Ends the text: nothing but white space may be left.
+  ///
+  /// - Throws: ``JSONError/Code/trailingBytes``.
+  public mutating func finish() throws(JSONError) {
+    guard try isAtEnd() else { throw JSONError(.trailingBytes, at: offset) }
+  }
+
+  /// Goes back to an offset that was read from ``offset`` just before a value at the same depth.
+  public mutating func rewind(to offset: Int) {
+    self.offset = min(max(offset, 0), count)
+    isFirst = false
+  }
+
+  // MARK: Values
+
+  /// The kind of the next value, which is not consumed.
+  public mutating func peekKind() throws(JSONError) -> Kind {
+    switch try peek() {
+    case UInt8(ascii: "\""): return .string
+    case UInt8(ascii: "{"): return .object
+    case UInt8(ascii: "["): return .array
+    case UInt8(ascii: "t"), UInt8(ascii: "f"): return .bool
+    case UInt8(ascii: "n"): return .null
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number
+    default: throw JSONError(.unexpectedByte, at: offset)
+    }
+  }
+
+  /// Reads `null`.
+  public mutating func readNull() throws(JSONError) {
+    try expect(.null)
+    try literal("null")
+  }
+
+  /// Reads `true` or `false`.
+  public mutating func readBool() throws(JSONError) -> Bool {
+    try expect(.bool)
+    if base[offset] == UInt8(ascii: "t") {
+      try literal("true")
+      return true
+    }
+    try literal("false")
+    return false
+  }
+
+  /// Reads a string.
+  public mutating func readString() throws(JSONError) -> String {
+    try expect(.string)
+    isFirst = false
+    offset += 1
+    return try stringBody()
+  }
+
+  /// Reads a number.
+  public mutating func readNumber() throws(JSONError) -> Number {
+    try expect(.number)
+    isFirst = false
+    return try numberBody()
+  }
+
+  @inline(__always)
+  private mutating func expect(_ kind: Kind) throws(JSONError) {
+    guard try peekKind() == kind else { throw JSONError(.unexpectedType, at: offset) }
+  }
+
+  @inline(__always)
+  private mutating func literal(_ text: StaticString) throws(JSONError) {
+    let length = text.utf8CodeUnitCount
+    for index in 0..<length {
+      guard offset + index < count else { throw JSONError(.unexpectedEnd, at: count) }
+      guard base[offset + index] == text.utf8Start[index] else {
+        throw JSONError(.unexpectedByte, at: offset + index)
+      }
+    }
+    offset += length
+    isFirst = false
+  }
+
+  // MARK: Arrays and objects
+
+  /// Opens an object; read it with ``nextKey()``.
+  public mutating func beginObject() throws(JSONError) {
+    try expect(.object)
+    try open()
+  }
+
+  /// Opens an array; read it with ``nextElement()``.
+  public mutating func beginArray() throws(JSONError) {
+    try expect(.array)
+    try open()
+  }
+
+  /// Reads the innermost object's next key and the colon after it; `nil` when the object ends.
+  ///
+  /// After a key its value must be read or skipped. Names that appear twice are given twice.
+  public mutating func nextKey() throws(JSONError) -> String? {
+    guard try next(before: UInt8(ascii: "}")) else { return nil }
+    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: offset) }
+    offset += 1
+    let key = try stringBody()
+    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: offset) }
+    offset += 1
+    return key
+  }
+
+  /// Whether the innermost array has another element, which must then be read or skipped.
+  public mutating func nextElement() throws(JSONError) -> Bool {
+    try next(before: UInt8(ascii: "]"))
+  }
+
+  @inline(__always)
+  private mutating func open() throws(JSONError) {
+    guard depth < limits.depth else { throw JSONError(.tooDeep, at: offset) }
+    offset += 1
+    depth += 1
+    isFirst = true
+  }
+
+  /// Steps over the comma before the next member; `false` at the closing byte, which it consumes.
+  @inline(__always)
+  private mutating func next(before closing: UInt8) throws(JSONError) -> Bool {
+    let byte = try peek()
+    if byte == closing {
+      offset += 1
+      depth -= 1
+      isFirst = false
+      return false
+    }
+    if isFirst {
+      isFirst = false
+    } else {
+      guard byte == UInt8(ascii: ",") else { throw JSONError(.unexpectedByte, at: offset) }
+      offset += 1
+      // A comma right before the closing byte is caught by whoever reads the value.
+    }
+    return true
+  }
+
+  // MARK: Whole values
+
+  /// Reads any value.
+  public mutating func readValue() throws(JSONError) -> JSONValue {
+    switch try peekKind() {
+    case .null:
+      try literal("null")
+      return .null
+    case .bool:
+      return .bool(try readBool())
+    case .number:
+      switch try readNumber() {
+      case .int(let value): return .int(value)
+      case .double(let value): return .double(value)
+      }
+    case .string:
+      return .string(try readString())
+    case .array:
+      try open()
+      var elements: [JSONValue] = []
+      while try nextElement() { elements.append(try readValue()) }
+      return .array(elements)
+    case .object:
+      try open()
+      var object = JSONObject()
+      while let key = try nextKey() { object[key] = try readValue() }
+      return .object(object)
+    }
+  }
+
+  /// Steps over any value, checking it in full, and gives the range of its bytes.
+  @discardableResult
+  public mutating func skipValue() throws(JSONError) -> Range<Int> {
+    let kind = try peekKind()
+    let start = offset
+    switch kind {
+    case .null: try literal("null")
+    case .bool: _ = try readBool()
+    case .number: _ = try readNumber()
+    case .string:
+      isFirst = false
+      offset += 1
+      try skipStringBody()
+    case .array:
+      try open()
+      while try nextElement() { try skipValue() }
+    case .object:
+      try open()
+      while try skipKey() { try skipValue() }
+    }
+    return start..<offset
+  }
+
+  private mutating func skipKey() throws(JSONError) -> Bool {
+    guard try next(before: UInt8(ascii: "}")) else { return false }
+    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: offset) }
+    offset += 1
+    try skipStringBody()
+    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: offset) }
+    offset += 1
+    return true
+  }
+}

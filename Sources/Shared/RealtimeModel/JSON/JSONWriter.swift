@@ -1,0 +1,219 @@
+// Writes JSON text to bytes. Invariant: commas and colons follow from the calls alone, and what is
+// written reads back as the same values: integers digit by digit, doubles in the shortest form
+// that reads back equal, strings as UTF-8 with only those escapes that JSON demands.
+
+/// Writes one JSON text piece by piece.
+///
+/// ```swift
+/// var writer = JSONWriter()
+/// writer.beginObject()
+/// writer.key("r")
+/// writer.int(7)
+/// writer.endObject()
+/// // writer.bytes is {"r":7}
+/// ```
+public struct JSONWriter: Sendable {
+  /// What was written so far.
+  public private(set) var bytes: [UInt8]
+  private let pretty: Bool
+  private var depth = 0
+  /// Whether the next value or key needs a comma before it.
+  private var needsComma = false
+  /// Whether a key was written whose value is still to come.
+  private var afterKey = false
+
+  /// Creates a writer.
+  ///
+  /// - Parameters:
+  ///   - pretty: one member a line, two spaces a level and a space on both sides of the colon, as
+  ///     the product prints; otherwise no white space at all.
+  ///   - capacity: how many bytes to make room for.
+  public init(pretty: Bool = false, capacity: Int = 256) {
+    self.pretty = pretty
+    bytes = []
+    bytes.reserveCapacity(capacity)
+  }
+
+  // MARK: Values
+
+  /// Writes `null`.
+  public mutating func null() { literal("null") }
+
+  /// Writes `true` or `false`.
+  public mutating func bool(_ value: Bool) { literal(value ? "true" : "false") }
+
+  /// Writes an integer.
+  public mutating func int(_ value: Int64) {
+    separate()
+    digits(value)
+  }
+
+  /// Writes a number: an integer below 2^53 without a fraction, any other in its shortest form.
+  /// What JSON cannot express, infinity and not-a-number, becomes `null`.
+  public mutating func double(_ value: Double) {
+    guard value.isFinite else { return null() }
+    separate()
+    if abs(value) < 0x1p53, let whole = Int64(exactly: value) { return digits(whole) }
+    bytes.append(contentsOf: value.description.utf8)
+  }
+
+  /// Writes a string.
+  public mutating func string(_ value: String) {
+    separate()
+    quoted(value)
+  }
+
+  /// Writes bytes that are one JSON value already, such as a payload kept from before.
+  public mutating func raw(_ json: UnsafeRawBufferPointer) {
+    separate()
+    bytes.append(contentsOf: json)
+  }
+
+  /// Writes bytes that are one JSON value already, such as a payload kept from before.
+  public mutating func raw(_ json: [UInt8]) {
+    separate()
+    bytes.append(contentsOf: json)
+  }
+
+  /// Writes any value.
+  public mutating func write(_ value: JSONValue) {
+    switch value {
+    case .null: null()
+    case .bool(let value): bool(value)
+    case .int(let value): int(value)
+    case .double(let value): double(value)
+    case .string(let value): string(value)
+    case .array(let elements):
+      beginArray()
+      for element in elements { write(element) }
+      endArray()
+    case .object(let object):
+      beginObject()
+      for member in object.members {
+        key(member.key)
+        write(member.value)
+      }
+      endObject()
+    }
+  }
+
+  // MARK: Arrays and objects
+
+  /// Opens an object.
+  public mutating func beginObject() { open(UInt8(ascii: "{")) }
+
+  /// Closes the innermost object.
+  public mutating func endObject() { close(UInt8(ascii: "}")) }
+
+  /// Opens an array.
+  public mutating func beginArray() { open(UInt8(ascii: "[")) }
+
+  /// Closes the innermost array.
+  public mutating func endArray() { close(UInt8(ascii: "]")) }
+
+  /// Writes the name of the next member of the innermost object.
+  public mutating func key(_ name: String) {
+    separate()
+    quoted(name)
+    if pretty {
+      bytes.append(contentsOf: [0x20, 0x3A, 0x20])
+    } else {
+      bytes.append(0x3A)
+    }
+    needsComma = false
+    afterKey = true
+  }
+
+  /// Writes a line feed, with which the product ends pretty texts.
+  public mutating func lineFeed() { bytes.append(0x0A) }
+
+  // MARK: Bytes
+
+  @inline(__always)
+  private mutating func separate() {
+    if needsComma { bytes.append(0x2C) }
+    if pretty, depth > 0, !afterKey { newLine() }
+    needsComma = true
+    afterKey = false
+  }
+
+  private mutating func open(_ byte: UInt8) {
+    separate()
+    bytes.append(byte)
+    depth += 1
+    needsComma = false
+  }
+
+  private mutating func close(_ byte: UInt8) {
+    depth -= 1
+    if pretty, needsComma { newLine() }
+    bytes.append(byte)
+    needsComma = true
+    afterKey = false
+  }
+
+  private mutating func newLine() {
+    bytes.append(0x0A)
+    for _ in 0..<max(depth, 0) { bytes.append(contentsOf: [0x20, 0x20]) }
+  }
+
+  private mutating func literal(_ text: StaticString) {
+    separate()
+    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  private mutating func digits(_ value: Int64) {
+    var rest = value.magnitude
+    if value < 0 { bytes.append(UInt8(ascii: "-")) }
+    if rest < 10 { return bytes.append(UInt8(ascii: "0") + UInt8(rest)) }
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) {
+      (space: UnsafeMutableBufferPointer<UInt8>) in
+      var index = 20
+      while rest > 0 {
+        index -= 1
+        space[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: space[index..<20]))
+    }
+  }
+
+  private mutating func quoted(_ text: String) {
+    var text = text
+    text.withUTF8 { (utf8: UnsafeBufferPointer<UInt8>) in
+      bytes.append(UInt8(ascii: "\""))
+      var start = 0
+      var index = 0
+      while index < utf8.count {
+        let byte = utf8[index]
+        if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+          index += 1
+          continue
+        }
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
+        escape(byte)
+        index += 1
+        start = index
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<utf8.count]))
+      bytes.append(UInt8(ascii: "\""))
+    }
+  }
+
+  private mutating func escape(_ byte: UInt8) {
+    bytes.append(UInt8(ascii: "\\"))
+    switch byte {
+    case 0x08: bytes.append(UInt8(ascii: "b"))
+    case 0x09: bytes.append(UInt8(ascii: "t"))
+    case 0x0A: bytes.append(UInt8(ascii: "n"))
+    case 0x0C: bytes.append(UInt8(ascii: "f"))
+    case 0x0D: bytes.append(UInt8(ascii: "r"))
+    case 0x22, 0x5C: bytes.append(byte)
+    default:
+      let digits = Array("0123456789abcdef".utf8)
+      bytes.append(contentsOf: [
+        UInt8(ascii: "u"), 0x30, 0x30, digits[Int(byte >> 4)], digits[Int(byte & 15)],
+      ])
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// Random JSON values from a seed, weighted towards what parsers get wrong.
+
+import RealtimeModel
+
+/// SplitMix64: the same seed gives the same values on every machine.
+struct JSONRandom: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
+  mutating func text() -> String {
+    let alphabet: [Unicode.Scalar] = [
+      "a", "Z", "0", "9", " ", "\"", "\\", "/", "\n", "\t", "\u{0}", "\u{1F}", "\u{7F}", "\u{80}", "é",
+      "\u{301}", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{FFFF}", "😀", "\u{10FFFF}",
+      "\u{2028}", "{", "}", "[", "]", ":", ",", "-", "_", "$", "#", ".",
+    ]
+    var text = ""
+    for _ in 0..<below(below(4) == 0 ? 40 : 9) {
+      text.unicodeScalars.append(below(2) == 0 ? "x" : alphabet[below(alphabet.count)])
+    }
+    return text
+  }
+
+  mutating func number() -> JSONValue {
+    switch below(6) {
+    case 0: return .int(Int64(below(2000)) - 1000)
+    case 1: return .int(Int64(bitPattern: next()))
+    case 2: return .int([.min, .max, 0, -1, 1 << 53, -(1 << 53) - 1][below(6)])
+    case 3: return .double(Double(below(2_000_000)) / 1000 - 1000)
+    default:
+      let value = Double(bitPattern: next())
+      return value.isFinite && value != 0 ? .double(value) : .double(0.5)
+    }
+  }
+
+  mutating func value(depth: Int = 0) -> JSONValue {
+    switch below(depth > 4 ? 5 : 8) {
+    case 0: return .null
+    case 1: return .bool(below(2) == 0)
+    case 2: return number()
+    case 3, 4: return .string(text())
+    case 5: return .array((0..<below(6)).map { _ in value(depth: depth + 1) })
+    default:
+      var object = JSONObject()
+      for _ in 0..<below(depth == 0 ? 40 : 7) { object[text()] = value(depth: depth + 1) }
+      return .object(object)
+    }
+  }
+}
