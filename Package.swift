@@ -108,6 +108,7 @@ let package = Package(
 
     // The SDKs.
     module("FirebaseCore", in: "SDK"),
+    module("FirebaseSharedSwift", in: "SDK"),
     module(
       "FirebaseDatabase", in: "SDK",
       [
@@ -117,8 +118,8 @@ let package = Package(
     module(
       "FirebaseFirestore", in: "SDK",
       [
-        "FirebaseCore", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "GRPCFraming",
-        nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
+        "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf",
+        "FirestoreWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
       ]),
     module("Firebase", in: "SDK", ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore"]),
 
@@ -148,14 +149,15 @@ let package = Package(
       of: "HearthServer",
       ["HearthServer", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")]),
     tests(of: "FirebaseCore", ["FirebaseCore"]),
+    tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
       of: "FirebaseDatabase",
       ["FirebaseDatabase", "FirebaseCore", "RealtimeModel", "RealtimeWire", "HearthServer"]),
     tests(
       of: "FirebaseFirestore",
       [
-        "FirebaseFirestore", "FirebaseCore", "FirestoreModel", "FirestoreProtobuf",
-        "FirestoreWire", "HearthServer",
+        "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer",
       ]),
   ]
 )
