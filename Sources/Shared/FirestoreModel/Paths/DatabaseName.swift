@@ -1,0 +1,47 @@
+// The name of a database.
+
+/// `projects/{project}/databases/{database}`.
+public struct DatabaseName: Sendable {
+  /// The project's id.
+  public let project: String
+  /// The database's id within the project; `(default)` unless named.
+  public let database: String
+
+  /// The id of a project's unnamed database.
+  public static let defaultDatabase = "(default)"
+
+  /// Makes a name of its parts, unchecked.
+  public init(project: String, database: String = DatabaseName.defaultDatabase) {
+    self.project = project
+    self.database = database
+  }
+
+  /// Parses `projects/{project}/databases/{database}`; INVALID_ARGUMENT otherwise.
+  public init(parsing name: String) throws(FirestoreError) {
+    var parser = NameParser(name, kind: "Database name")
+    self = try parser.database()
+    try parser.end()
+  }
+
+  /// Compares by project, then database.
+  public static func compare(_ a: DatabaseName, _ b: DatabaseName) -> Ordering {
+    let project = Ordering.compare(utf8: a.project, b.project)
+    return project != .same ? project : Ordering.compare(utf8: a.database, b.database)
+  }
+}
+
+extension DatabaseName: Hashable, CustomStringConvertible {
+  /// Whether both parts have the same bytes.
+  public static func == (a: DatabaseName, b: DatabaseName) -> Bool {
+    a.database.hasSameUTF8(as: b.database) && a.project.hasSameUTF8(as: b.project)
+  }
+
+  /// Hashes what `==` compares.
+  public func hash(into hasher: inout Hasher) {
+    project.hashUTF8(into: &hasher)
+    database.hashUTF8(into: &hasher)
+  }
+
+  /// The full name.
+  public var description: String { "projects/\(project)/databases/\(database)" }
+}

@@ -1,0 +1,70 @@
+// What a collection id or document id may be, and how ids order.
+//
+// Invariant: `__id<n>__` with the canonical decimal of an int64 is a number and sorts before every text.
+
+/// Rules of a single collection id or document id.
+public enum ResourceID {
+  /// The number in a numeric id such as `__id42__`; nil for any other id. Only the canonical decimal counts.
+  public static func number(in id: String) -> Int64? {
+    let bytes = id.utf8
+    guard bytes.count >= 7, bytes.count <= 26, bytes.starts(with: "__id".utf8), isReserved(id) else {
+      return nil
+    }
+    let digits = String(Substring(bytes.dropFirst(4).dropLast(2)))
+    guard let number = Int64(digits), String(number).hasSameUTF8(as: digits) else { return nil }
+    return number
+  }
+
+  /// Orders two ids: numbers first, numerically; then text by UTF-8.
+  public static func compare(_ a: String, _ b: String) -> Ordering {
+    // Only ids that begin with an underscore can be numbers: everything else takes the short way.
+    if a.utf8.first == 0x5F || b.utf8.first == 0x5F {
+      switch (number(in: a), number(in: b)) {
+      case (let a?, let b?): return Ordering.compare(a, b)
+      case (_?, nil): return .ascending
+      case (nil, _?): return .descending
+      case (nil, nil): break
+      }
+    }
+    return Ordering.compare(utf8: a, b)
+  }
+
+  /// Whether an id has the reserved form `__…__`.
+  public static func isReserved(_ id: String) -> Bool {
+    let bytes = id.utf8
+    return bytes.count >= 4 && bytes.starts(with: "__".utf8) && bytes.suffix(2).elementsEqual("__".utf8)
+  }
+
+  /// Checks a document id that stands alone, as in CreateDocument.
+  public static func validate(documentID id: String) throws(FirestoreError) {
+    try validate(id, kind: "Document id", allowsNumber: true)
+  }
+
+  /// Checks a collection id that stands alone, as in a query's `from`.
+  public static func validate(collectionID id: String) throws(FirestoreError) {
+    try validate(id, kind: "Collection id", allowsNumber: false)
+  }
+
+  private static func validate(_ id: String, kind: String, allowsNumber: Bool) throws(FirestoreError) {
+    if id.utf8.isEmpty { throw .invalidArgument("\(kind) \"\" is invalid because it is empty.") }
+    if id.utf8.contains(0x2F) {
+      throw .invalidArgument("\(kind) \"\(id)\" is invalid because it contains \"/\".")
+    }
+    if id == "." || id == ".." {
+      throw .invalidArgument("\(kind) \"\(id)\" is invalid because it is \".\" or \"..\".")
+    }
+    try validateSizeAndReservation(id, allowsNumber: allowsNumber)
+  }
+
+  /// Checks the length and the reserved form of an id that is not empty.
+  static func validateSizeAndReservation(_ id: String, allowsNumber: Bool) throws(FirestoreError) {
+    if id.utf8.count > Limits.resourceIDBytes {
+      throw .invalidArgument(
+        "Resource id \"\(id.prefix(64))…\" is invalid because it is longer than "
+          + "\(Limits.resourceIDBytes) bytes.")
+    }
+    if isReserved(id), !(allowsNumber && number(in: id) != nil) {
+      throw .invalidArgument("Resource id \"\(id)\" is invalid because it is reserved.")
+    }
+  }
+}

@@ -1,0 +1,152 @@
+// A map of field names to values, as document contents and as a value inside them.
+//
+// Invariant: entries are sorted by the UTF-8 bytes of their keys, and no key occurs twice. So equality and
+// order are one pass, and lookup is a binary search. Keys that differ in bytes are different keys, even
+// where Swift's `String` calls them equal.
+
+/// A map from field names to values, sorted by UTF-8 key.
+public struct MapValue: Sendable {
+  /// One field.
+  public struct Entry: Hashable, Sendable {
+    /// The field name, a single segment: a dot in it is part of the name.
+    public let key: String
+    /// The field's value.
+    public var value: Value
+
+    /// Makes a field.
+    public init(key: String, value: Value) {
+      self.key = key
+      self.value = value
+    }
+
+    /// Strict equality of key and value.
+    public static func == (a: Entry, b: Entry) -> Bool { a.key.hasSameUTF8(as: b.key) && a.value == b.value }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+      key.hashUTF8(into: &hasher)
+      hasher.combine(value)
+    }
+  }
+
+  /// The fields in key order.
+  public private(set) var entries: [Entry]
+
+  /// The empty map.
+  public init() { entries = [] }
+
+  /// Makes a map of fields in any order; of two fields with one key the later stays, as in protobuf.
+  public init(unsorted: [Entry]) {
+    entries = unsorted
+    if !MapValue.isStrictlySorted(entries) { entries = MapValue.sortedKeepingLast(unsorted) }
+  }
+
+  /// Makes a map of key and value pairs in any order; of two with one key the later stays.
+  public init<S: Sequence>(_ pairs: S) where S.Element == (String, Value) {
+    self.init(unsorted: pairs.map { Entry(key: $0.0, value: $0.1) })
+  }
+
+  /// The number of fields.
+  public var count: Int { entries.count }
+  /// Whether there are no fields.
+  public var isEmpty: Bool { entries.isEmpty }
+
+  /// The value of a field; setting nil removes the field.
+  public subscript(key: String) -> Value? {
+    get {
+      let (index, found) = position(of: key)
+      return found ? entries[index].value : nil
+    }
+    set {
+      let (index, found) = position(of: key)
+      switch (newValue, found) {
+      case (let value?, true): entries[index].value = value
+      case (let value?, false): entries.insert(Entry(key: key, value: value), at: index)
+      case (nil, true): entries.remove(at: index)
+      case (nil, false): break
+      }
+    }
+  }
+
+  /// Changes one field's value in place without copying its neighbours; absent is nil on both sides.
+  public mutating func update<R>(_ key: String, _ body: (inout Value?) throws -> R) rethrows -> R {
+    let (index, found) = position(of: key)
+    var value: Value?
+    if found {
+      value = entries[index].value
+      entries[index].value = .null
+    }
+    let original = value
+    do {
+      let result = try body(&value)
+      switch (value, found) {
+      case (let value?, true): entries[index].value = value
+      case (let value?, false): entries.insert(Entry(key: key, value: value), at: index)
+      case (nil, true): entries.remove(at: index)
+      case (nil, false): break
+      }
+      return result
+    } catch {
+      if found, let original { entries[index].value = original }
+      throw error
+    }
+  }
+
+  /// Where a key is, or would be inserted.
+  private func position(of key: String) -> (index: Int, found: Bool) {
+    var low = 0
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      switch Ordering.compare(utf8: entries[middle].key, key) {
+      case .ascending: low = middle + 1
+      case .descending: high = middle
+      case .same: return (middle, true)
+      }
+    }
+    return (low, false)
+  }
+
+  private static func isStrictlySorted(_ entries: [Entry]) -> Bool {
+    guard entries.count > 1 else { return true }
+    for i in 1..<entries.count
+    where Ordering.compare(utf8: entries[i - 1].key, entries[i].key) != .ascending { return false }
+    return true
+  }
+
+  private static func sortedKeepingLast(_ entries: [Entry]) -> [Entry] {
+    let order = entries.indices.sorted { a, b in
+      let ordering = Ordering.compare(utf8: entries[a].key, entries[b].key)
+      return ordering == .same ? a < b : ordering == .ascending
+    }
+    var result: [Entry] = []
+    result.reserveCapacity(entries.count)
+    for index in order {
+      if let last = result.last, last.key.hasSameUTF8(as: entries[index].key) { result.removeLast() }
+      result.append(entries[index])
+    }
+    return result
+  }
+}
+
+extension MapValue: Hashable {
+  /// Strict equality, see `Value`.
+  public static func == (a: MapValue, b: MapValue) -> Bool { a.entries == b.entries }
+
+  /// Hashes what `==` compares.
+  public func hash(into hasher: inout Hasher) { hasher.combine(entries) }
+}
+
+extension MapValue: ExpressibleByDictionaryLiteral {
+  /// Makes a map from a literal; of two equal keys the later stays.
+  public init(dictionaryLiteral elements: (String, Value)...) { self.init(elements) }
+}
+
+extension MapValue: RandomAccessCollection {
+  /// Index of the first field.
+  public var startIndex: Int { 0 }
+  /// Index after the last field.
+  public var endIndex: Int { entries.count }
+  /// The field at a position in key order.
+  public subscript(position: Int) -> Entry { entries[position] }
+}

@@ -1,0 +1,168 @@
+// A field's value: every type that the database stores, and the one that only a client knows.
+//
+// `==` is *strict* equality (what makes a document changed): integer 1 ≠ double 1.0, 0.0 ≠ −0.0, NaN is NaN.
+// The order, and with it the equality of queries, is `Value.compare`, where 1 = 1.0.
+
+/// A value of a document's field.
+public enum Value: Sendable {
+  /// Null, least of all values.
+  case null
+  /// False, then true.
+  case boolean(Bool)
+  /// A 64-bit integer; shares one order with doubles.
+  case integer(Int64)
+  /// A 64-bit float; NaN sorts before −∞.
+  case double(Double)
+  /// A point in time, stored in microseconds.
+  case timestamp(Timestamp)
+  /// Text, at most 1,048,487 bytes of UTF-8, ordered by them.
+  case string(String)
+  /// Bytes, at most 1,048,487, ordered as unsigned.
+  case bytes([UInt8])
+  /// The name of a document, which may be missing or belong to another database.
+  indirect case reference(DocumentName)
+  /// A place on Earth.
+  case geoPoint(GeoPoint)
+  /// A list. No element is an array itself.
+  case array([Value])
+  /// A map; sorts after vectors.
+  case map(MapValue)
+  /// A vector of at most 2,048 doubles, on the wire a map marked by `__type__`.
+  case vector([Double])
+  /// Client only: a server timestamp that the server has not assigned yet. Never stored by a server.
+  indirect case pendingServerTimestamp(PendingServerTimestamp)
+}
+
+/// A server timestamp that a client has written and the server not yet acknowledged.
+public struct PendingServerTimestamp: Hashable, Sendable {
+  /// When the client wrote it; pending timestamps sort among themselves by it.
+  public var localWriteTime: Timestamp
+  /// The field's value before, for readers that ask for it.
+  public var previousValue: Value?
+
+  /// Makes a pending server timestamp.
+  public init(localWriteTime: Timestamp, previousValue: Value? = nil) {
+    self.localWriteTime = localWriteTime
+    self.previousValue = previousValue
+  }
+}
+
+extension Value: Hashable {
+  /// Strict equality: types differ even where numbers are equal, and text is compared by its bytes.
+  public static func == (a: Value, b: Value) -> Bool {
+    switch (a, b) {
+    case (.null, .null): true
+    case (.boolean(let a), .boolean(let b)): a == b
+    case (.integer(let a), .integer(let b)): a == b
+    case (.double(let a), .double(let b)): Numbers.identical(a, b)
+    case (.timestamp(let a), .timestamp(let b)): a == b
+    case (.string(let a), .string(let b)): a.hasSameUTF8(as: b)
+    case (.bytes(let a), .bytes(let b)): a == b
+    case (.reference(let a), .reference(let b)): a == b
+    case (.geoPoint(let a), .geoPoint(let b)): a == b
+    case (.array(let a), .array(let b)): a == b
+    case (.map(let a), .map(let b)): a == b
+    case (.vector(let a), .vector(let b)):
+      a.count == b.count && zip(a, b).allSatisfy { Numbers.identical($0, $1) }
+    case (.pendingServerTimestamp(let a), .pendingServerTimestamp(let b)): a == b
+    default: false
+    }
+  }
+
+  /// Hashes what `==` compares.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    switch self {
+    case .null: break
+    case .boolean(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .double(let value): hasher.combine(Numbers.bits(value))
+    case .timestamp(let value): hasher.combine(value)
+    case .string(let value): value.hashUTF8(into: &hasher)
+    case .bytes(let value): hasher.combine(value)
+    case .reference(let value): hasher.combine(value)
+    case .geoPoint(let value): hasher.combine(value)
+    case .array(let value): hasher.combine(value)
+    case .map(let value): hasher.combine(value)
+    case .vector(let value): for number in value { hasher.combine(Numbers.bits(number)) }
+    case .pendingServerTimestamp(let value): hasher.combine(value)
+    }
+  }
+}
+
+extension Value {
+  /// The place of a value's type in the order across types. Integers and doubles are one kind.
+  public enum Kind: UInt8, Hashable, Comparable, Sendable {
+    /// Null.
+    case null = 1
+    /// Boolean.
+    case boolean
+    /// Integer or double.
+    case number
+    /// Timestamp.
+    case timestamp
+    /// A client's pending server timestamp.
+    case pendingServerTimestamp
+    /// Text.
+    case string
+    /// Bytes.
+    case bytes
+    /// Reference to a document.
+    case reference
+    /// Geo point.
+    case geoPoint
+    /// Array.
+    case array
+    /// Vector.
+    case vector
+    /// Map.
+    case map
+
+    /// Orders kinds as the database orders types.
+    public static func < (a: Kind, b: Kind) -> Bool { a.rawValue < b.rawValue }
+  }
+
+  /// The value's place in the order across types.
+  public var kind: Kind {
+    switch self {
+    case .null: .null
+    case .boolean: .boolean
+    case .integer, .double: .number
+    case .timestamp: .timestamp
+    case .pendingServerTimestamp: .pendingServerTimestamp
+    case .string: .string
+    case .bytes: .bytes
+    case .reference: .reference
+    case .geoPoint: .geoPoint
+    case .array: .array
+    case .vector: .vector
+    case .map: .map
+    }
+  }
+
+  /// Whether this is the double NaN.
+  public var isNaN: Bool {
+    if case .double(let value) = self { return value.isNaN }
+    return false
+  }
+}
+
+extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+  ExpressibleByBooleanLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral,
+  ExpressibleByDictionaryLiteral
+{
+  /// Text.
+  public init(stringLiteral value: String) { self = .string(value) }
+  /// An integer.
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+  /// A double.
+  public init(floatLiteral value: Double) { self = .double(value) }
+  /// A boolean.
+  public init(booleanLiteral value: Bool) { self = .boolean(value) }
+  /// Null.
+  public init(nilLiteral: ()) { self = .null }
+  /// An array.
+  public init(arrayLiteral elements: Value...) { self = .array(elements) }
+  /// A map; of two equal keys the later stays.
+  public init(dictionaryLiteral elements: (String, Value)...) { self = .map(MapValue(elements)) }
+}
