@@ -79,7 +79,7 @@ let package = Package(
       ["FirestoreModel", "FirestoreProtobuf", protobuf]),
     module("RealtimeModel", in: "Shared", [crypto]),
     module("RealtimeWire", in: "Shared", ["RealtimeModel"]),
-    module("GRPCFraming", in: "Shared"),
+    module("GRPCFraming", in: "Shared", [nio("NIOCore"), hpack]),
 
     // The server.
     module("OrderedStore", in: "Server"),
@@ -128,7 +128,7 @@ let package = Package(
     tests(of: "FirestoreWire", ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", protobuf]),
     tests(of: "RealtimeModel", ["RealtimeModel"]),
     tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel"]),
-    tests(of: "GRPCFraming", ["GRPCFraming"]),
+    tests(of: "GRPCFraming", ["GRPCFraming", nio("NIOCore"), hpack]),
     tests(of: "OrderedStore", ["OrderedStore", "OrderedStoreConformance"]),
     tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
     tests(

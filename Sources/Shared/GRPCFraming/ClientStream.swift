@@ -1,0 +1,150 @@
+// The client's half of one call as a value: what to send, and what the server's header blocks and bytes mean.
+//
+// Invariant: every call ends with exactly one status, whatever the peer or a proxy between sends: trailers,
+// trailers-only, plain HTTP answers, a reset, a lost connection, or broken framing.
+
+public import NIOCore
+public import NIOHPACK
+
+/// The client side of one gRPC stream.
+public struct GRPCClientStream: Sendable {
+  /// What the server sent, in order.
+  public enum Event: Sendable, Equatable {
+    /// The answer's first header block; at most once, and not at all for a trailers-only answer.
+    case metadata(HPACKHeaders)
+    /// A whole response message.
+    case message(ByteBuffer)
+    /// The end of the call, with the trailers it came in; nothing follows.
+    case end(GRPCStatus, HPACKHeaders)
+  }
+
+  private enum Phase { case awaitingHead, streaming, ended }
+
+  private var phase = Phase.awaitingHead
+  private var parser: GRPCMessageParser
+  private var trailers: HPACKHeaders?
+  private var metadata: HPACKHeaders?
+
+  /// Makes the state of a fresh stream.
+  public init(maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize) {
+    parser = GRPCMessageParser(maximumMessageSize: maximumMessageSize)
+  }
+
+  /// Whether ``Event/end(_:_:)`` was delivered.
+  public var isEnded: Bool { phase == .ended }
+
+  /// The header block that opens a call.
+  /// - Parameters:
+  ///   - path: such as `/google.firestore.v1.Firestore/Listen`.
+  ///   - scheme: `http` or `https`.
+  ///   - metadata: further headers, lower-case names.
+  public static func requestHeaders(
+    path: String, authority: String, scheme: String, timeout: GRPCTimeout? = nil,
+    metadata: [(String, String)] = []
+  ) -> HPACKHeaders {
+    var headers = HPACKHeaders()
+    headers.reserveCapacity(8 + metadata.count)
+    headers.add(name: ":method", value: "POST")
+    headers.add(name: ":scheme", value: scheme)
+    headers.add(name: ":path", value: path)
+    headers.add(name: ":authority", value: authority)
+    headers.add(name: "te", value: "trailers")
+    headers.add(name: "content-type", value: "application/grpc")
+    headers.add(name: "grpc-accept-encoding", value: "identity")
+    if let timeout { headers.add(name: "grpc-timeout", value: timeout.headerValue) }
+    for (name, value) in metadata { headers.add(name: name, value: value) }
+    return headers
+  }
+
+  /// Takes a header block from the server.
+  public mutating func receive(headers: HPACKHeaders, endStream: Bool) {
+    guard phase != .ended, trailers == nil else { return }
+    if phase == .awaitingHead {
+      let status = headers.first(name: ":status").flatMap { Int($0) } ?? 0
+      if (100..<200).contains(status), !endStream { return }
+      phase = .streaming
+      let isGRPC = status == 200 && GRPCRequestHead.isGRPC(headers)
+      if endStream || !isGRPC {
+        trailers = isGRPC || headers.contains(name: "grpc-status") ? headers : Self.plainHTTP(status, headers)
+        return
+      }
+      if let encoding = headers.first(name: "grpc-encoding"), encoding != "identity" {
+        trailers = Self.synthetic(
+          GRPCStatus(.internal, "The server answered with the encoding '\(encoding)', which was not offered.")
+        )
+        return
+      }
+      metadata = headers
+    } else {
+      trailers = headers
+    }
+  }
+
+  /// Takes bytes of the answer's body.
+  public mutating func receive(data: ByteBuffer, endStream: Bool) {
+    guard phase != .ended, trailers == nil else { return }
+    guard phase == .streaming else {
+      trailers = Self.synthetic(GRPCStatus(.internal, "The server sent data before its headers."))
+      return
+    }
+    parser.append(data)
+    if endStream {
+      trailers = Self.synthetic(GRPCStatus(.internal, "The server ended the stream without a status."))
+    }
+  }
+
+  /// Takes the end of the stream by RST_STREAM.
+  public mutating func receiveReset(http2Code: UInt32) {
+    guard phase != .ended, trailers == nil else { return }
+    trailers = Self.synthetic(
+      GRPCStatus(.init(resetWithHTTP2Code: http2Code), "The stream was reset with HTTP/2 code \(http2Code)."))
+  }
+
+  /// Takes the loss of the connection, or a failure to make one.
+  public mutating func receiveConnectionLoss(_ reason: String) {
+    guard phase != .ended, trailers == nil else { return }
+    trailers = Self.synthetic(GRPCStatus(.unavailable, reason))
+  }
+
+  /// The next event; nil if more input is needed. Messages come before the end they arrived with; a framing error
+  /// is the end.
+  public mutating func next() -> Event? {
+    guard phase != .ended else { return nil }
+    if let head = metadata {
+      metadata = nil
+      return .metadata(head)
+    }
+    do {
+      if let message = try parser.next() { return .message(message) }
+    } catch {
+      phase = .ended
+      return .end(error, [:])
+    }
+    guard let trailers else { return nil }
+    phase = .ended
+    var status = Self.status(of: trailers)
+    if parser.holdsPartialMessage, status.code == .ok {
+      status = GRPCStatus(.internal, "The answer ended within a message.")
+    }
+    return .end(status, trailers)
+  }
+
+  private static func status(of trailers: HPACKHeaders) -> GRPCStatus {
+    guard let value = trailers.first(name: "grpc-status"), let code = UInt32(value) else {
+      return GRPCStatus(.unknown, "The server's trailers carry no valid grpc-status.")
+    }
+    return GRPCStatus(
+      .init(rawValue: code), GRPCStatus.percentDecoded(trailers.first(name: "grpc-message") ?? ""))
+  }
+
+  private static func plainHTTP(_ status: Int, _ headers: HPACKHeaders) -> HPACKHeaders {
+    let type = headers.first(name: "content-type") ?? "no content type"
+    return synthetic(
+      GRPCStatus(
+        .init(answeredByHTTPStatus: status), "The server answered HTTP \(status) with \(type), not gRPC."))
+  }
+
+  private static func synthetic(_ status: GRPCStatus) -> HPACKHeaders {
+    GRPCServerStream.trailers(status)
+  }
+}

@@ -1,0 +1,109 @@
+// A gRPC request's headers, checked: what the server side needs to dispatch a call, and the exact answer to
+// headers that are not a valid gRPC request.
+
+public import NIOHPACK
+
+/// The validated head of one call.
+public struct GRPCRequestHead: Sendable {
+  /// The full method path, such as `/google.firestore.v1.Firestore/Commit`.
+  public var path: String
+  /// How long the caller waits; nil for ever.
+  public var timeout: GRPCTimeout?
+  /// All headers as received, for metadata such as `authorization`.
+  public var headers: HPACKHeaders
+
+  /// Makes a head, as tests and other front ends do.
+  public init(path: String, timeout: GRPCTimeout? = nil, headers: HPACKHeaders = [:]) {
+    self.path = path
+    self.timeout = timeout
+    self.headers = headers
+  }
+
+  /// The path's service, without slashes; empty if the path has no two parts.
+  public var service: Substring { parts.service }
+
+  /// The path's method; empty if the path has no two parts.
+  public var method: Substring { parts.method }
+
+  private var parts: (service: Substring, method: Substring) {
+    let trimmed = path.dropFirst(path.hasPrefix("/") ? 1 : 0)
+    guard let slash = trimmed.lastIndex(of: "/") else { return ("", "") }
+    return (trimmed[..<slash], trimmed[trimmed.index(after: slash)...])
+  }
+
+  /// The first value of a metadata key, by its lower-case name.
+  public func metadata(_ name: String) -> String? {
+    headers.first(name: name)
+  }
+
+  /// Whether headers announce gRPC at all, by their content type: `application/grpc`, with `+proto` or parameters.
+  /// gRPC-Web is another protocol and is not meant.
+  public static func isGRPC(_ headers: HPACKHeaders) -> Bool {
+    guard let type = headers.first(name: "content-type") else { return false }
+    return isGRPC(contentType: type)
+  }
+
+  static func isGRPC(contentType: String) -> Bool {
+    let prefix = "application/grpc".utf8
+    let value = contentType.utf8
+    guard value.count >= prefix.count, zip(value, prefix).allSatisfy({ $0 | 0x20 == $1 || $0 == $1 }) else {
+      return false
+    }
+    guard value.count > prefix.count else { return true }
+    let rest = contentType.dropFirst(prefix.count).lowercased()
+    return rest.hasPrefix(";") || rest == "+proto" || rest.hasPrefix("+proto;")
+  }
+
+  /// Reads and checks request headers.
+  /// - Throws: the whole answer to give instead, when they are no valid gRPC request.
+  public static func parse(_ headers: HPACKHeaders) throws(GRPCRejection) -> GRPCRequestHead {
+    guard isGRPC(headers) else { throw .http(415, "This path takes the content type application/grpc.") }
+    guard headers.first(name: ":method") == "POST" else { throw .http(405, "A gRPC request is a POST.") }
+    guard let path = headers.first(name: ":path"), path.hasPrefix("/") else {
+      throw .status(GRPCStatus(.unimplemented, "The request names no method."))
+    }
+    guard headers[canonicalForm: "te"].contains("trailers") else {
+      throw .status(GRPCStatus(.invalidArgument, "A gRPC request must carry the header 'te: trailers'."))
+    }
+    if let encoding = headers.first(name: "grpc-encoding"), encoding != "identity" {
+      throw .unsupportedEncoding(encoding)
+    }
+    var timeout: GRPCTimeout?
+    if let value = headers.first(name: "grpc-timeout") {
+      guard let parsed = GRPCTimeout(headerValue: value) else {
+        throw .status(
+          GRPCStatus(.invalidArgument, "The header 'grpc-timeout' is malformed: '\(value.prefix(40))'."))
+      }
+      timeout = parsed
+    }
+    return GRPCRequestHead(path: path, timeout: timeout, headers: headers)
+  }
+}
+
+/// The answer to headers that are not a valid gRPC request: one header block that ends the stream.
+public struct GRPCRejection: Error, Sendable, Equatable {
+  /// The header block to send, with the end of the stream.
+  public var headers: HPACKHeaders
+  /// The status a gRPC client will report.
+  public var status: GRPCStatus
+
+  static func status(_ status: GRPCStatus) -> GRPCRejection {
+    GRPCRejection(headers: GRPCServerStream.trailersOnly(status), status: status)
+  }
+
+  static func http(_ code: Int, _ message: String) -> GRPCRejection {
+    let status = GRPCStatus(.init(answeredByHTTPStatus: code), message)
+    var headers = GRPCServerStream.trailersOnly(status)
+    headers.replaceOrAdd(name: ":status", value: String(code))
+    if code == 405 { headers.add(name: "allow", value: "POST") }
+    return GRPCRejection(headers: headers, status: status)
+  }
+
+  static func unsupportedEncoding(_ name: String) -> GRPCRejection {
+    let status = GRPCStatus(
+      .unimplemented, "The encoding '\(name.prefix(40))' is not supported; send identity.")
+    var headers = GRPCServerStream.trailersOnly(status)
+    headers.add(name: "grpc-accept-encoding", value: "identity")
+    return GRPCRejection(headers: headers, status: status)
+  }
+}

@@ -1,0 +1,122 @@
+// The server's half of one call as a value: bytes and header blocks in, messages out; and which header blocks
+// frame an answer. It does no I/O; the caller moves the bytes.
+//
+// States of the request: awaitingHead -> open -> halfClosed. States of the answer: idle -> started -> finished.
+// An answer that finishes before it started is one header block (trailers-only).
+
+public import NIOCore
+public import NIOHPACK
+
+/// The server side of one gRPC stream.
+public struct GRPCServerStream: Sendable {
+  /// What the client sent, in order.
+  public enum Event: Sendable, Equatable {
+    /// A whole request message.
+    case message(ByteBuffer)
+    /// The client will send nothing more.
+    case halfClose
+  }
+
+  private enum Request { case awaitingHead, open, halfClosed, delivered }
+  private enum Answer { case idle, started, finished }
+
+  private var request = Request.awaitingHead
+  private var answer = Answer.idle
+  private var parser: GRPCMessageParser
+
+  /// Makes the state of a fresh stream.
+  public init(maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize) {
+    parser = GRPCMessageParser(maximumMessageSize: maximumMessageSize)
+  }
+
+  /// Whether the answer's final headers have been produced; whatever arrives later is of no interest.
+  public var isFinished: Bool { answer == .finished }
+
+  /// Bytes that arrived and are not yet delivered as messages.
+  public var bufferedBytes: Int { parser.bufferedBytes }
+
+  /// Takes the request's headers.
+  /// - Throws: the answer to give when they are not a valid gRPC request; the stream is then finished.
+  public mutating func receive(
+    headers: HPACKHeaders, endStream: Bool
+  ) throws(GRPCRejection) -> GRPCRequestHead {
+    do {
+      let head = try GRPCRequestHead.parse(headers)
+      request = endStream ? .halfClosed : .open
+      return head
+    } catch {
+      request = .delivered
+      answer = .finished
+      throw error
+    }
+  }
+
+  /// Takes bytes of the request's body.
+  public mutating func receive(data: ByteBuffer, endStream: Bool) {
+    guard request == .open else { return }
+    parser.append(data)
+    if endStream { request = .halfClosed }
+  }
+
+  /// Takes the end of the request when it arrives in a header block (trailers) of its own.
+  public mutating func receiveEnd() {
+    if request == .open { request = .halfClosed }
+  }
+
+  /// The next thing the client sent; nil if more bytes are needed or everything was delivered.
+  /// - Throws: a framing error, with which the call must be finished.
+  public mutating func next() throws(GRPCStatus) -> Event? {
+    guard answer != .finished, request == .open || request == .halfClosed else { return nil }
+    if let message = try parser.next() { return .message(message) }
+    guard request == .halfClosed else { return nil }
+    request = .delivered
+    guard !parser.holdsPartialMessage else {
+      throw GRPCStatus(.internal, "The request ended within a message.")
+    }
+    return .halfClose
+  }
+
+  /// The header block that starts the answer, to be sent before the first message; nil if it was sent already or
+  /// the call is finished.
+  public mutating func start() -> HPACKHeaders? {
+    guard answer == .idle else { return nil }
+    answer = .started
+    return Self.responseHeaders
+  }
+
+  /// The header block that ends the answer and the stream; nil if that was produced before.
+  public mutating func finish(_ status: GRPCStatus) -> HPACKHeaders? {
+    switch answer {
+    case .idle:
+      answer = .finished
+      return Self.trailersOnly(status)
+    case .started:
+      answer = .finished
+      return Self.trailers(status)
+    case .finished:
+      return nil
+    }
+  }
+
+  private static let responseHeaders: HPACKHeaders = [
+    ":status": "200", "content-type": "application/grpc",
+  ]
+  private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
+
+  /// The trailers of a call that has sent its response headers.
+  static func trailers(_ status: GRPCStatus) -> HPACKHeaders {
+    if status.code == .ok { return okTrailers }
+    var trailers = HPACKHeaders([("grpc-status", String(status.code.rawValue))])
+    if !status.message.isEmpty {
+      trailers.add(name: "grpc-message", value: GRPCStatus.percentEncoded(status.message))
+    }
+    return trailers
+  }
+
+  /// The single header block of a call that ends before any message.
+  static func trailersOnly(_ status: GRPCStatus) -> HPACKHeaders {
+    var headers = responseHeaders
+    headers.add(contentsOf: trailers(status))
+    return headers
+  }
+}

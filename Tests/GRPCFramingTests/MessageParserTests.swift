@@ -1,0 +1,131 @@
+// Properties of the incremental message parser, over random messages and random splits.
+
+import GRPCFraming
+import NIOCore
+import Testing
+
+@Suite("gRPC messages")
+struct MessageParserTests {
+  /// Everything the parser yields for bytes that arrive in the given pieces.
+  private func parse(_ pieces: [ArraySlice<UInt8>], limit: Int = 1 << 20) -> ([[UInt8]], GRPCStatus?) {
+    var parser = GRPCMessageParser(maximumMessageSize: limit)
+    var messages: [[UInt8]] = []
+    for piece in pieces {
+      parser.append(ByteBuffer(bytes: piece))
+      do {
+        while let message = try parser.next() { messages.append(Array(message.readableBytesView)) }
+      } catch {
+        return (messages, error)
+      }
+    }
+    return (messages, nil)
+  }
+
+  private func split(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [ArraySlice<UInt8>] {
+    var pieces: [ArraySlice<UInt8>] = []
+    var start = 0
+    let longest = Int.random(in: 1...40, using: &generator)
+    while start < bytes.count {
+      let end = min(bytes.count, start + Int.random(in: 0...longest, using: &generator))
+      pieces.append(bytes[start..<end])
+      start = end
+    }
+    return pieces
+  }
+
+  @Test("Any split of the bytes yields the same messages", arguments: 0..<300)
+  func anySplitYieldsTheSameMessages(seed: Int) throws {
+    var generator = SeededGenerator(seed: UInt64(seed))
+    let messages = (0..<Int.random(in: 0...12, using: &generator)).map { _ in
+      generator.bytes([0, 1, 4, 5, 6, 90].randomElement(using: &generator) ?? 0)
+    }
+    var wire = ByteBuffer()
+    for message in messages { wire.writeGRPCMessage(bytes: message) }
+    let bytes = Array(wire.readableBytesView)
+    let (parsed, failure) = parse(split(bytes, using: &generator))
+    #expect(failure == nil)
+    #expect(parsed == messages)
+    #expect(parse([bytes[...]]).0 == messages)
+  }
+
+  @Test("Random bytes never crash, and an error is final", arguments: 0..<300)
+  func randomBytesNeverCrash(seed: Int) {
+    var generator = SeededGenerator(seed: UInt64(seed) &+ 7_000)
+    var bytes = generator.bytes(Int.random(in: 0...400, using: &generator))
+    if Bool.random(using: &generator), bytes.count > 3 {
+      bytes.replaceSubrange(0..<4, with: [0, 0, 0, 0])  // reaches beyond the first prefix
+    }
+    var parser = GRPCMessageParser(maximumMessageSize: 200)
+    var failure: GRPCStatus?
+    for piece in split(bytes, using: &generator) {
+      parser.append(ByteBuffer(bytes: piece))
+      while true {
+        do {
+          guard let message = try parser.next() else { break }
+          #expect(failure == nil)
+          #expect(message.readableBytes <= 200)
+        } catch {
+          if let failure { #expect(failure == error) }
+          failure = error
+          break
+        }
+      }
+    }
+  }
+
+  @Test("A message at the limit passes and one byte more is RESOURCE_EXHAUSTED, naming limit and size")
+  func limit() {
+    var atLimit = ByteBuffer()
+    atLimit.writeGRPCMessage(bytes: [UInt8](repeating: 7, count: 100))
+    #expect(parse([Array(atLimit.readableBytesView)[...]], limit: 100).0.count == 1)
+
+    // The prefix alone is refused: nothing of the message has to arrive.
+    let (messages, failure) = parse([[0, 0, 0, 0, 101]], limit: 100)
+    #expect(messages.isEmpty)
+    #expect(failure?.code == .resourceExhausted)
+    #expect(failure?.message.contains("101 bytes") == true)
+    #expect(failure?.message.contains("100 bytes") == true)
+  }
+
+  @Test("The default limit is 17 MiB")
+  func defaultLimit() throws {
+    var parser = GRPCMessageParser()
+    parser.append(ByteBuffer(bytes: [0, 0x01, 0x10, 0x00, 0x00]))  // 17 MiB exactly
+    #expect(try parser.next() == nil)
+    var refusing = GRPCMessageParser()
+    refusing.append(ByteBuffer(bytes: [0, 0x01, 0x10, 0x00, 0x01]))
+    #expect(throws: GRPCStatus.self) { try refusing.next() }
+  }
+
+  @Test("A compressed message is UNIMPLEMENTED and an undefined flag INTERNAL")
+  func flags() {
+    #expect(parse([[1, 0, 0, 0, 0]]).1?.code == .unimplemented)
+    #expect(parse([[2, 0, 0, 0, 0]]).1?.code == .internal)
+    #expect(parse([[255, 0, 0, 0, 0]]).1?.code == .internal)
+  }
+
+  @Test("Messages before a broken one are delivered")
+  func messagesBeforeABrokenOne() {
+    let (messages, failure) = parse([[0, 0, 0, 0, 1, 9, 3, 0, 0, 0, 0]])
+    #expect(messages == [[9]])
+    #expect(failure?.code == .internal)
+  }
+
+  @Test("A message written by a failing body leaves no bytes behind")
+  func failingBody() throws {
+    var buffer = ByteBuffer()
+    buffer.writeGRPCMessage(bytes: [1, 2])
+    let before = buffer
+    #expect(throws: GRPCStatus.self) {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) throws(GRPCStatus) in
+        buffer.writeBytes([9, 9, 9])
+        throw GRPCStatus(.internal)
+      }
+    }
+    #expect(buffer == before)
+    try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) throws(GRPCStatus) in
+      buffer.writeBytes([3])
+    }
+    #expect(Array(buffer.readableBytesView) == [0, 0, 0, 0, 2, 1, 2, 0, 0, 0, 0, 1, 3])
+  }
+}

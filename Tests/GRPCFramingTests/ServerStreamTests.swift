@@ -1,0 +1,142 @@
+// The server half: which requests are accepted, the exact answers to those that are not, and the order of events.
+
+import GRPCFraming
+import NIOCore
+import NIOHPACK
+import Testing
+
+@Suite("gRPC server stream")
+struct ServerStreamTests {
+  private func request(_ changes: [(String, String?)] = []) -> HPACKHeaders {
+    var headers = GRPCClientStream.requestHeaders(
+      path: "/google.firestore.v1.Firestore/Commit", authority: "localhost", scheme: "http")
+    for (name, value) in changes {
+      headers.remove(name: name)
+      if let value { headers.add(name: name, value: value) }
+    }
+    return headers
+  }
+
+  private func rejection(_ headers: HPACKHeaders) -> GRPCRejection? {
+    var stream = GRPCServerStream()
+    do {
+      _ = try stream.receive(headers: headers, endStream: false)
+      return nil
+    } catch {
+      #expect(stream.isFinished)
+      #expect(stream.finish(.ok) == nil)
+      return error
+    }
+  }
+
+  @Test("A client's headers are accepted and name service, method, timeout and metadata")
+  func acceptsAClientsHeaders() throws {
+    var stream = GRPCServerStream()
+    let headers = GRPCClientStream.requestHeaders(
+      path: "/google.firestore.v1.Firestore/Commit", authority: "localhost:8080", scheme: "http",
+      timeout: GRPCTimeout(nanoseconds: 1_500_000_000), metadata: [("authorization", "Bearer owner")])
+    let head = try stream.receive(headers: headers, endStream: false)
+    #expect(head.service == "google.firestore.v1.Firestore")
+    #expect(head.method == "Commit")
+    #expect(head.timeout?.nanoseconds == 1_500_000_000)
+    #expect(head.metadata("authorization") == "Bearer owner")
+  }
+
+  @Test(
+    "Content types of gRPC are accepted",
+    arguments: [
+      "application/grpc", "application/grpc+proto", "application/grpc;charset=utf-8", "Application/gRPC",
+    ])
+  func contentTypes(type: String) {
+    #expect(rejection(request([("content-type", type)])) == nil)
+  }
+
+  @Test(
+    "Other content types are answered HTTP 415",
+    arguments: ["application/grpc-web", "application/json", "application/grpc+json", "application/grp", nil])
+  func foreignContentTypes(type: String?) {
+    let answer = rejection(request([("content-type", type)]))
+    #expect(answer?.headers.first(name: ":status") == "415")
+  }
+
+  @Test("A method other than POST is answered HTTP 405 with what is allowed")
+  func wrongMethod() {
+    let answer = rejection(request([(":method", "GET")]))
+    #expect(answer?.headers.first(name: ":status") == "405")
+    #expect(answer?.headers.first(name: "allow") == "POST")
+  }
+
+  @Test("An encoding other than identity is UNIMPLEMENTED and says what is accepted")
+  func unsupportedEncoding() {
+    let answer = rejection(request([("grpc-encoding", "gzip")]))
+    #expect(answer?.status.code == .unimplemented)
+    #expect(answer?.headers.first(name: "grpc-status") == "12")
+    #expect(answer?.headers.first(name: "grpc-accept-encoding") == "identity")
+    #expect(answer?.headers.first(name: ":status") == "200")
+    #expect(rejection(request([("grpc-encoding", "identity")])) == nil)
+  }
+
+  @Test("A missing 'te: trailers' and a malformed timeout are INVALID_ARGUMENT")
+  func malformedHeaders() {
+    #expect(rejection(request([("te", nil)]))?.status.code == .invalidArgument)
+    #expect(rejection(request([("te", "gzip")]))?.status.code == .invalidArgument)
+    #expect(rejection(request([("te", "gzip, trailers")])) == nil)
+    #expect(rejection(request([("grpc-timeout", "soon")]))?.status.code == .invalidArgument)
+    #expect(rejection(request([(":path", "")]))?.status.code == .unimplemented)
+  }
+
+  @Test("Messages are delivered in order, then the half-close, once")
+  func eventsInOrder() throws {
+    var stream = GRPCServerStream()
+    _ = try stream.receive(headers: request(), endStream: false)
+    #expect(try stream.next() == nil)
+    var bytes = ByteBuffer()
+    bytes.writeGRPCMessage(bytes: [1])
+    bytes.writeGRPCMessage(bytes: [])
+    stream.receive(data: bytes, endStream: true)
+    #expect(try stream.next() == .message(ByteBuffer(bytes: [1])))
+    #expect(try stream.next() == .message(ByteBuffer()))
+    #expect(try stream.next() == .halfClose)
+    #expect(try stream.next() == nil)
+  }
+
+  @Test("A request that ends within a message is INTERNAL")
+  func truncatedRequest() throws {
+    var stream = GRPCServerStream()
+    _ = try stream.receive(headers: request(), endStream: false)
+    stream.receive(data: ByteBuffer(bytes: [0, 0, 0, 0, 9, 1]), endStream: true)
+    let status = #expect(throws: GRPCStatus.self) { try stream.next() }
+    #expect(status?.code == .internal)
+  }
+
+  @Test("An answer without messages is one header block; with messages it has trailers; either ends once")
+  func answers() throws {
+    var early = GRPCServerStream()
+    _ = try early.receive(headers: request(), endStream: false)
+    let only = early.finish(GRPCStatus(.notFound, "Nö"))
+    #expect(only?.first(name: ":status") == "200")
+    #expect(only?.first(name: "content-type") == "application/grpc")
+    #expect(only?.first(name: "grpc-status") == "5")
+    #expect(only?.first(name: "grpc-message") == "N%C3%B6")
+    #expect(early.finish(.ok) == nil)
+    #expect(early.start() == nil)
+
+    var whole = GRPCServerStream()
+    _ = try whole.receive(headers: request(), endStream: true)
+    #expect(whole.start() != nil)
+    #expect(whole.start() == nil)
+    #expect(whole.finish(.ok) == ["grpc-status": "0"])
+    #expect(whole.finish(.ok) == nil)
+  }
+
+  @Test("Nothing is delivered after the answer has ended")
+  func nothingAfterTheEnd() throws {
+    var stream = GRPCServerStream()
+    _ = try stream.receive(headers: request(), endStream: false)
+    _ = stream.finish(GRPCStatus(.internal))
+    var bytes = ByteBuffer()
+    bytes.writeGRPCMessage(bytes: [1])
+    stream.receive(data: bytes, endStream: true)
+    #expect(try stream.next() == nil)
+  }
+}
