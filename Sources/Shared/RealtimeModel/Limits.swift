@@ -1,0 +1,32 @@
+// Every limit of the Realtime Database's data model, in one place. Both ends enforce them: the client before it sends,
+// the server on everything it accepts.
+
+/// The limits of paths, keys and values. The defaults are the product's own.
+public struct RealtimeLimits: Sendable, Equatable {
+  /// The most levels a stored value may lie below the root.
+  public var depth = 32
+  /// The most bytes of UTF-8 in one key.
+  public var keyBytes = 768
+  /// The most bytes of UTF-8 in one string value.
+  public var stringBytes = 10 * 1024 * 1024
+  /// The most bytes one write over the WebSocket protocol may carry, as an estimate of its JSON.
+  public var socketWriteBytes = 16 * 1024 * 1024
+  /// The most bytes one write over REST may carry, as an estimate of its JSON.
+  public var restWriteBytes = 256 * 1024 * 1024
+  /// The most bytes one read may answer with, as an estimate of its JSON.
+  public var responseBytes = 256 * 1024 * 1024
+  /// The most listens one connection may hold.
+  public var listensPerConnection = 10_000
+  /// The most bytes that may wait for one connection to read them.
+  public var queuedOutputBytes = 64 * 1024 * 1024
+
+  /// The product's own limits.
+  public init() {}
+
+  /// The product's own limits.
+  public static let standard = RealtimeLimits()
+
+  /// The length that the successor arithmetic of range bounds pads keys to. Not the longest key (that is
+  /// ``keyBytes``), but what the product's own clients use, so that bounds look the same on the wire.
+  public static let successorKeyLength = 786
+}

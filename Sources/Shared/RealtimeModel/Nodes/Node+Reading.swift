@@ -1,0 +1,97 @@
+// Reading a node: its children in key order, and what lies at a path below it.
+
+extension Node {
+  /// The child of a key; empty if there is none.
+  public func child(_ key: Key) -> Node { children?[key] ?? .empty }
+
+  /// What lies at a relative path. A path that ends in `.priority` gives the priority as a leaf.
+  public func descendant(_ path: Path) -> Node {
+    var node = self
+    for key in path.keys {
+      if key.isPriority { return node.priority.map { Node.leaf($0.leafValue) } ?? .empty }
+      guard let children = node.children else { return .empty }
+      node = children[key] ?? .empty
+    }
+    return node
+  }
+
+  /// Visits the children in key order until `visit` returns false.
+  ///
+  /// - Parameter start: the first key to visit if it exists; nil for all.
+  /// - Returns: false if `visit` ended it.
+  @discardableResult
+  public func forEachChild(from start: Key? = nil, _ visit: (Key, Node) throws -> Bool) rethrows -> Bool {
+    guard let children else { return true }
+    return try children.forEach(from: start, visit)
+  }
+
+  /// Visits the children in descending key order until `visit` returns false.
+  @discardableResult
+  public func forEachChildReversed(
+    from end: Key? = nil, _ visit: (Key, Node) throws -> Bool
+  ) rethrows -> Bool {
+    guard let children else { return true }
+    return try children.forEachReversed(from: end, visit)
+  }
+
+  /// The children's keys in key order.
+  public var childKeys: [Key] {
+    var keys: [Key] = []
+    keys.reserveCapacity(childCount)
+    forEachChild { key, _ in
+      keys.append(key)
+      return true
+    }
+    return keys
+  }
+
+  /// Visits every leaf and every priority of an object, with its path relative to this node.
+  ///
+  /// A leaf's own priority is part of the leaf; an object's priority is visited before its children at a path that
+  /// ends in `.priority`.
+  public func forEachLeaf(_ visit: (Path, Node) throws -> Void) rethrows {
+    var path = Path.root
+    try visitLeaves(&path, visit)
+  }
+
+  private func visitLeaves(_ path: inout Path, _ visit: (Path, Node) throws -> Void) rethrows {
+    switch content {
+    case .empty: return
+    case .leaf: try visit(path, self)
+    case .children:
+      if let priority {
+        path.keys.append(.priority)
+        try visit(path, .leaf(priority.leafValue))
+        path.keys.removeLast()
+      }
+      try forEachChild { key, child in
+        path.keys.append(key)
+        defer { path.keys.removeLast() }
+        try child.visitLeaves(&path, visit)
+        return true
+      }
+    }
+  }
+
+  /// The length of the array that this object becomes in plain JSON; nil if it stays an object.
+  ///
+  /// It becomes one if every key is a canonical index and the highest is below twice the number of children.
+  public var arrayLength: Int? {
+    guard let children, let last = children.last?.key.arrayIndex, last < 2 * children.count else { return nil }
+    // Integer keys stand in numeric order, so the last is the highest, and at most 2n keys need a look.
+    let all = children.forEach { key, _ in key.arrayIndex != nil }
+    return all ? last + 1 : nil
+  }
+
+  /// Visits, in key order, the children that differ between an earlier value and this one; either side is empty where
+  /// the child is missing. Costs what differs when the two values share structure.
+  ///
+  /// A leaf has no children; priorities of the two nodes themselves are not compared.
+  public func forEachChangedChild(from before: Node, _ visit: (Key, _ now: Node, _ before: Node) throws -> Void) rethrows {
+    try (children ?? Children()).forEachDifference(from: before.children ?? Children()) { key, now, old in
+      if let now, let old, now == old { return true }
+      try visit(key, now ?? .empty, old ?? .empty)
+      return true
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// The tree's rules for writing (pruning, replacing leaves, priorities), as functions from a value to a new one.
+
+extension Node {
+  /// The node with another priority; the empty node stays empty.
+  public func with(priority: Priority?) -> Node {
+    switch storage {
+    case .empty: return self
+    case .leaf(let value): return .leaf(value, priority: priority)
+    case .prioritizedLeaf(let leaf): return .leaf(leaf.value, priority: priority)
+    case .object(let object):
+      return object.priority == priority ? self : Node(storage: .object(object.with(priority)))
+    }
+  }
+
+  /// The node with one child replaced, or removed if `node` is empty.
+  ///
+  /// A leaf gives way to its first child and leaves it its priority; removing beneath a leaf changes nothing.
+  public func setting(_ key: Key, to node: Node) -> Node {
+    switch storage {
+    case .object(let object):
+      guard let changed = object.replacing(key, with: node) else { return .empty }
+      return Node(storage: .object(changed))
+    case .empty, .leaf, .prioritizedLeaf:
+      if node.isEmpty { return self }
+      return .object(Children().setting(key, to: node).map, priority: priority)
+    }
+  }
+
+  /// The node with the value at a relative path replaced; what becomes empty is pruned upward.
+  ///
+  /// A path that ends in `.priority` replaces the priority alone, by the leaf `node` stands for; a boolean or an object
+  /// counts as none (validation refuses them earlier).
+  public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
+
+  private func setting(_ keys: ArraySlice<Key>, to node: Node) -> Node {
+    guard let key = keys.first else { return node }
+    if key.isPriority { return with(priority: node.leafValue.flatMap { try? Priority($0) }) }
+    let before = child(key)
+    let after = before.setting(keys.dropFirst(), to: node)
+    if before.isEmpty, after.isEmpty { return self }
+    return setting(key, to: after)
+  }
+
+  /// The node with the values at several relative paths replaced.
+  public func merging(_ changes: some Sequence<(Path, Node)>) -> Node {
+    changes.reduce(self) { $0.setting($1.0, to: $1.1) }
+  }
+}

@@ -1,0 +1,93 @@
+// Comparing two versions of a map in time proportional to what differs: parts that both share are skipped whole.
+
+extension PersistentMap {
+  /// Visits, in ascending order, the entries whose keys only one map has, and those of a key in both maps that do not
+  /// stand in a shared part (whose values may still be equal), until `visit` returns false.
+  ///
+  /// - Returns: false if `visit` ended it.
+  @discardableResult
+  func forEachDifference(
+    from before: PersistentMap, _ visit: (_ key: K, _ now: V?, _ before: V?) throws -> Bool
+  ) rethrows -> Bool {
+    var a = DifferenceCursor(root)
+    var b = DifferenceCursor(before.root)
+    while true {
+      switch (a.top, b.top) {
+      case (nil, nil): return true
+      case (.tree(let x)?, .tree(let y)?):
+        if x.isIdentical(to: y) {
+          a.pop()
+          b.pop()
+        } else {
+          let (wide, other) = (x.count, y.count)
+          if wide >= other { a.expand() }
+          if other >= wide { b.expand() }
+        }
+      case (.tree?, _): a.expand()
+      case (_, .tree?): b.expand()
+      case (.rest(let x, let i)?, .rest(let y, let j)?):
+        let (mine, theirs) = (x.entries[i], y.entries[j])
+        let order = mine.key.order(against: theirs.key)
+        if order == 0 {
+          guard try visit(mine.key, mine.value, theirs.value) else { return false }
+          a.advance()
+          b.advance()
+        } else if order < 0 {
+          guard try visit(mine.key, mine.value, nil) else { return false }
+          a.advance()
+        } else {
+          guard try visit(theirs.key, nil, theirs.value) else { return false }
+          b.advance()
+        }
+      case (.rest(let x, let i)?, nil):
+        guard try visit(x.entries[i].key, x.entries[i].value, nil) else { return false }
+        a.advance()
+      case (nil, .rest(let y, let j)?):
+        guard try visit(y.entries[j].key, nil, y.entries[j].value) else { return false }
+        b.advance()
+      }
+    }
+  }
+
+  /// What is still to be visited of one map; the next part stands on top.
+  private struct DifferenceCursor {
+    enum Part {
+      case tree(Tree)
+      case rest(Leaf, Int)
+    }
+
+    private var parts: [Part] = []
+
+    init(_ root: Tree?) {
+      if let root { parts.append(.tree(root)) }
+    }
+
+    var top: Part? { parts.last }
+
+    mutating func pop() { parts.removeLast() }
+
+    /// Replaces a whole tree on top by its parts.
+    mutating func expand() {
+      guard case .tree(let tree)? = parts.popLast() else { return }
+      switch tree {
+      case .leaf(let leaf): parts.append(.rest(leaf, 0))
+      case .branch(let branch): for part in branch.trees.reversed() { parts.append(.tree(part)) }
+      }
+    }
+
+    mutating func advance() {
+      guard case .rest(let leaf, let position)? = parts.popLast() else { return }
+      if position + 1 < leaf.entries.count { parts.append(.rest(leaf, position + 1)) }
+    }
+  }
+}
+
+extension PersistentMap.Tree {
+  func isIdentical(to other: Map.Tree) -> Bool {
+    switch (self, other) {
+    case (.leaf(let a), .leaf(let b)): a === b
+    case (.branch(let a), .branch(let b)): a === b
+    default: false
+    }
+  }
+}

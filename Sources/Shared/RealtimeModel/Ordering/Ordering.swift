@@ -1,0 +1,146 @@
+// The four orders of an object's children: by priority, by key, by value, by a descendant; ties go by key.
+
+/// What the children of a location are ordered by.
+public enum Ordering: Sendable, Hashable {
+  /// By priority: the default order.
+  case priority
+  /// By key.
+  case key
+  /// By the child's own value.
+  case value
+  /// By what lies at a relative path below the child.
+  case child(Path)
+
+  /// The order that a wire text names: `.priority`, `.key`, `.value`, or a child path.
+  ///
+  /// - Throws: ``RealtimeError`` with status `failure` for a bad path.
+  public init(wire text: String) throws(RealtimeError) {
+    switch text {
+    case ".priority", "": self = .priority
+    case ".key": self = .key
+    case ".value": self = .value
+    default:
+      let path = try Path(validating: text)
+      guard !path.isRoot else { throw .invalidPath }
+      self = .child(path)
+    }
+  }
+
+  /// The order's wire text.
+  public var wireText: String {
+    switch self {
+    case .priority: ".priority"
+    case .key: ".key"
+    case .value: ".value"
+    case .child(let path): path.description
+    }
+  }
+
+  /// What a child is ordered by, its key aside.
+  public func value(of child: Node) -> OrderingValue {
+    switch self {
+    case .priority: child.priority.map { .leaf($0.leafValue) } ?? .null
+    case .key: .null
+    case .value: OrderingValue(child)
+    case .child(let path): OrderingValue(child.descendant(path))
+    }
+  }
+}
+
+/// A value as it takes part in an order: null, then leaves (false, true, numbers, strings), then objects, all equal.
+public enum OrderingValue: Sendable, Hashable, Comparable {
+  /// Nothing there.
+  case null
+  /// A leaf.
+  case leaf(LeafValue)
+  /// An object.
+  case object
+
+  /// How a node takes part in an order.
+  public init(_ node: Node) {
+    switch node.content {
+    case .empty: self = .null
+    case .leaf(let value): self = .leaf(value)
+    case .children: self = .object
+    }
+  }
+
+  /// The order of values.
+  public static func < (a: OrderingValue, b: OrderingValue) -> Bool { a.order(against: b) < 0 }
+}
+
+extension OrderingValue: TotallyOrdered {
+  func order(against other: OrderingValue) -> Int {
+    switch (self, other) {
+    case (.leaf(let x), .leaf(let y)): x.order(against: y)
+    default: rank - other.rank
+    }
+  }
+
+  private var rank: Int {
+    switch self {
+    case .null: 0
+    case .leaf: 1
+    case .object: 2
+    }
+  }
+}
+
+/// A child's place in an order: the value it is ordered by, then its key.
+public struct OrderingPlace: Sendable, Hashable, Comparable {
+  /// What the child is ordered by.
+  public var value: OrderingValue
+  /// The child's key.
+  public var key: Key
+
+  /// Makes a place.
+  public init(value: OrderingValue, key: Key) {
+    self.value = value
+    self.key = key
+  }
+
+  /// The place of a child.
+  public init(of key: Key, _ child: Node, in ordering: Ordering) {
+    self.init(value: ordering.value(of: child), key: key)
+  }
+
+  /// By value, then by key.
+  public static func < (a: OrderingPlace, b: OrderingPlace) -> Bool { a.order(against: b) < 0 }
+}
+
+extension OrderingPlace: TotallyOrdered {
+  func order(against other: OrderingPlace) -> Int {
+    let order = value.order(against: other.value)
+    return order != 0 ? order : key.order(against: other.key)
+  }
+}
+
+extension Node {
+  /// The children in an order. O(n) where that is key order, else O(n log n).
+  public func sortedChildren(by ordering: Ordering) -> [(key: Key, node: Node)] {
+    var entries: [(key: Key, node: Node)] = []
+    entries.reserveCapacity(childCount)
+    forEachChild { key, node in
+      entries.append((key, node))
+      return true
+    }
+    if isKeyOrder(ordering) { return entries }
+    let places = entries.map { ordering.value(of: $0.node) }
+    // Key order breaks ties, and positions stand in key order.
+    return entries.indices.sorted { a, b in
+      let order = places[a].order(against: places[b])
+      return order != 0 ? order < 0 : a < b
+    }.map { entries[$0] }
+  }
+
+  /// Whether an order of the children is the order of their keys.
+  func isKeyOrder(_ ordering: Ordering) -> Bool {
+    switch ordering {
+    case .key: return true
+    case .priority:
+      guard case .object(let object) = storage else { return true }
+      return object.prioritizedCount == 0
+    case .value, .child: return false
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// A query on a location: an order, bounds and a limit, and its wire form.
+
+/// A query: which children of a location it shows, and in which order.
+public struct QuerySpec: Sendable, Hashable {
+  /// One end of a range.
+  public struct Bound: Sendable, Hashable {
+    /// The value in the order; nil for null. For ``Ordering/key`` a string: the key itself.
+    public var value: LeafValue?
+    /// The key that breaks ties; nil for the end that takes in every key of the value.
+    public var key: Key?
+    /// Whether what stands exactly at the bound is inside.
+    public var isInclusive: Bool
+
+    /// Makes a bound.
+    public init(_ value: LeafValue?, key: Key? = nil, isInclusive: Bool = true) {
+      self.value = value
+      self.key = key
+      self.isInclusive = isInclusive
+    }
+  }
+
+  /// A number of children, counted from one end.
+  public enum Limit: Sendable, Hashable {
+    /// The first so many.
+    case first(Int)
+    /// The last so many.
+    case last(Int)
+
+    /// The number.
+    public var count: Int {
+      switch self {
+      case .first(let count), .last(let count): count
+      }
+    }
+  }
+
+  /// What children are ordered by.
+  public var ordering: Ordering
+  /// The lower end; nil for none.
+  public var start: Bound?
+  /// The upper end; nil for none.
+  public var end: Bound?
+  /// How many children; nil for all.
+  public var limit: Limit?
+
+  /// Makes a query; without arguments the default one.
+  public init(ordering: Ordering = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
+    self.ordering = ordering
+    self.start = start
+    self.end = end
+    self.limit = limit
+  }
+
+  /// Everything, by priority.
+  public static let `default` = QuerySpec()
+
+  /// Whether it shows all children: no bound, no limit.
+  public var showsAll: Bool { start == nil && end == nil && limit == nil }
+  /// Whether it is the default query: a plain location.
+  public var isDefault: Bool { showsAll && ordering == .priority }
+
+  // MARK: Wire form
+
+  /// The query's fields as on the wire, by name in ascending order; a nil value is JSON's null.
+  public var wireFields: [(name: String, value: LeafValue?)] {
+    var fields: [(name: String, value: LeafValue?)] = []
+    if let end {
+      fields.append(("ein", .bool(end.isInclusive)))
+      if let key = end.key { fields.append(("en", .string(key.text))) }
+      fields.append(("ep", end.value))
+    }
+    if ordering != .priority { fields.append(("i", .string(ordering.wireText))) }
+    if let limit { fields.append(("l", .int(Int64(limit.count)))) }
+    if let start {
+      fields.append(("sin", .bool(start.isInclusive)))
+      if let key = start.key { fields.append(("sn", .string(key.text))) }
+      fields.append(("sp", start.value))
+    }
+    switch limit {
+    case .first: fields.append(("vf", .string("l")))
+    case .last: fields.append(("vf", .string("r")))
+    case nil: break
+    }
+    return fields
+  }
+
+  /// Reads a query's fields. Unknown fields are ignored.
+  ///
+  /// - Throws: ``RealtimeError`` with status `failure` for a field of a wrong type or a limit that is not positive.
+  public init(wireFields fields: some Sequence<(name: String, value: LeafValue?)>) throws(RealtimeError) {
+    var values: [String: LeafValue?] = [:]
+    for (name, value) in fields { values.updateValue(value, forKey: name) }
+    func text(_ name: String) throws(RealtimeError) -> String? {
+      guard case .some(let value) = values[name] else { return nil }
+      guard case .string(let text)? = value else { throw Self.invalid(name) }
+      return text
+    }
+    func flag(_ name: String) throws(RealtimeError) -> Bool {
+      guard case .some(let value) = values[name] else { return true }
+      guard case .bool(let flag)? = value else { throw Self.invalid(name) }
+      return flag
+    }
+    ordering = try text("i").map { text throws(RealtimeError) in try Ordering(wire: text) } ?? .priority
+    start = nil
+    end = nil
+    limit = nil
+    if case .some(let value) = values["sp"] {
+      start = Bound(value, key: try text("sn").map { Key(bound: $0) }, isInclusive: try flag("sin"))
+    }
+    if case .some(let value) = values["ep"] {
+      end = Bound(value, key: try text("en").map { Key(bound: $0) }, isInclusive: try flag("ein"))
+    }
+    if case .some(let value) = values["l"] {
+      guard case .int(let count)? = value, count > 0, count < 1 << 31 else { throw Self.invalid("l") }
+      switch try text("vf") {
+      case "l": limit = .first(Int(count))
+      case "r": limit = .last(Int(count))
+      case nil: limit = start != nil ? .first(Int(count)) : .last(Int(count))
+      default: throw Self.invalid("vf")
+      }
+    }
+    for bound in [start, end] {
+      if case .deferred? = bound?.value { throw Self.invalid("sp") }
+      if ordering == .key, let bound {
+        guard case .string? = bound.value else {
+          throw RealtimeError(.failure, "Invalid query: a query ordered by key needs strings as bounds")
+        }
+      }
+    }
+  }
+
+  private static func invalid(_ field: String) -> RealtimeError {
+    RealtimeError(.failure, "Invalid query: unexpected value of \"\(field)\"")
+  }
+}
