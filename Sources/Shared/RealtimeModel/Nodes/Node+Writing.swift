@@ -15,7 +15,7 @@ extension Node {
   /// The node with one child replaced, or removed if `node` is empty.
   ///
   /// A leaf gives way to its first child and leaves it its priority; removing beneath a leaf changes nothing.
-  public func setting(_ key: Key, to node: Node) -> Node {
+  public func settingChild(_ key: Key, to node: Node) -> Node {
     switch storage {
     case .object(let object):
       guard let changed = object.replacing(key, with: node) else { return .empty }
@@ -38,7 +38,7 @@ extension Node {
     let before = child(key)
     let after = before.setting(keys.dropFirst(), to: node)
     if before.isEmpty, after.isEmpty { return self }
-    return setting(key, to: after)
+    return settingChild(key, to: after)
   }
 
   /// The node with the values at several relative paths replaced.

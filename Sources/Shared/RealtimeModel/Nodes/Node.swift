@@ -50,7 +50,7 @@ public struct Node: Sendable {
   /// An object of these children: empty ones vanish, of two with one key the later counts.
   ///
   /// O(n) when the children come in key order, else O(n log n).
-  public static func object(_ children: some Sequence<(Key, Node)>, priority: Priority? = nil) -> Node {
+  public static func object(_ children: [(Key, Node)], priority: Priority? = nil) -> Node {
     var entries: [Children.Entry] = []
     var sorted = true
     for (key, node) in children where !node.isEmpty {

@@ -1,0 +1,61 @@
+// The simple hash against values computed by the product's clients.
+
+import RealtimeModel
+import Testing
+
+@Suite("Simple hashes")
+struct SimpleHashTests {
+  static let vectors: [(Node, String)] = [
+    (.empty, ""),
+    (.leaf(.bool(true)), "E5z61QM0lN/U2WsOnusszCTkR8M="),
+    (.leaf(.bool(false)), "aSSNoqcS4oQwJ2xxH20rvpp3zP0="),
+    (.leaf(.int(41)), "FKQEQrg9eSmOibuEATBfMSlup8g="),
+    (.leaf(.double(41)), "FKQEQrg9eSmOibuEATBfMSlup8g="),
+    (.leaf(.double(1.5)), "4MftviR9Z/2MQCMkjh2RNbvlLJc="),
+    (.leaf(.string("tea")), "sgM9rtggZvDzOzQ3zFOOjD0osyM="),
+    (.leaf(.string("hi"), priority: .number(5)), "uvUk1aLYMVYdNAJ6PwfsBuQv3SU="),
+    (.object([("name", .leaf(.string("tea"))), ("stock", .leaf(.int(41)))]), "Wd9WHAEgYdDgRxO+qsMzasWv2DE="),
+    (
+      .object([
+        ("a", .leaf(.double(1.5))), ("b", .leaf(.bool(true))), ("10", .leaf(.string("ten"))),
+        ("2", .leaf(.string("two"))),
+      ]), "U5eSWRxLFi0mc6Yub/028/Tc0NE="
+    ),
+    (
+      .object([
+        ("z", .leaf(.string("x"), priority: .number(1))), ("a", .leaf(.string("y"), priority: .number(2))),
+      ]), "AItX0yC/f6HYkhPxqd7FigYZwm4="
+    ),
+    (.leaf(.string("żółć")), "rGRFwpy6qlZV+8eBPecjSsvpBOM="),
+    (.leaf(.string("😀")), "MK8AFmo8GmKyFMO+8POk61hHbOQ="),
+    (.leaf(.int(600613)), "ViJFJowpbyRvgGNPzPJdGeN+mCY="),
+  ]
+
+  @Test("Hashes equal those of the product's clients", arguments: vectors)
+  func vector(node: Node, hash: String) {
+    #expect(node.hash == hash)
+    #expect(node.matches(hash: hash))
+  }
+
+  @Test("The iOS variant of a fully prioritised object's hash is accepted too")
+  func iosVariant() {
+    let node = Node.object([
+      ("z", .leaf(.string("x"), priority: .number(1))), ("a", .leaf(.string("y"), priority: .number(2))),
+    ])
+    #expect(node.matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
+    #expect(!node.setting("b", to: .leaf(.int(1))).matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
+  }
+
+  @Test("A kept hash never outlives a change below it")
+  func keptHashes() {
+    var node = Node.empty
+    for i in 0..<200 {
+      node = node.setting(Path("list/k\(i)/v"), to: .leaf(.int(Int64(i))))
+      _ = node.hash
+    }
+    let before = node.hash
+    let changed = node.setting("list/k77/v", to: .leaf(.int(-1)))
+    #expect(changed.hash != before)
+    #expect(changed.setting("list/k77/v", to: .leaf(.int(77))).hash == before)
+  }
+}

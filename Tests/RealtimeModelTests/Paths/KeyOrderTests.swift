@@ -1,0 +1,92 @@
+// The order, equality and rules of keys and paths.
+
+import RealtimeModel
+import Testing
+
+@Suite("Keys and paths")
+struct KeyOrderTests {
+  @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
+  func order() {
+    let ascending: [Key] = [
+      .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649", "2147483648",
+      "9999999999", "A", "a", "b", "é", "\u{1F600}", "\u{FF5E}", .maximum,
+    ]
+    for (i, a) in ascending.enumerated() {
+      for (j, b) in ascending.enumerated() {
+        #expect((a < b) == (i < j), "\(a) and \(b)")
+        #expect((a == b) == (i == j), "\(a) and \(b)")
+      }
+    }
+  }
+
+  @Test("Order by code units equals a comparison of the UTF-16 views")
+  func utf16() {
+    var random = SplitMix(seed: 7)
+    let units: [UInt32] = [0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1F600, 0x10FFFF]
+    func text() -> String {
+      var result = String.UnicodeScalarView()
+      for _ in 0..<Int.random(in: 0...4, using: &random) {
+        result.append(Unicode.Scalar(units.randomElement(using: &random)!)!)
+      }
+      return String(result)
+    }
+    for _ in 0..<20_000 {
+      let (a, b) = (text(), text())
+      #expect((TextOrder.compare(a, b) < 0) == a.utf16.lexicographicallyPrecedes(b.utf16))
+      #expect(TextOrder.equal(a, b) == Array(a.utf8).elementsEqual(Array(b.utf8)))
+    }
+  }
+
+  @Test("Canonically equivalent texts are different keys")
+  func normalization() {
+    let composed = Key("\u{E9}")
+    let decomposed = Key("e\u{301}")
+    #expect(composed != decomposed)
+    let node = Node.empty.settingChild(composed, to: .leaf(.int(1))).settingChild(decomposed, to: .leaf(.int(2)))
+    #expect(node.childCount == 2)
+    #expect(Set([composed, decomposed]).count == 2)
+    #expect(Node.leaf(.string("\u{E9}")) != Node.leaf(.string("e\u{301}")))
+  }
+
+  @Test("Keys with forbidden characters, empty or longer than 768 bytes are refused", arguments: [
+    "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}", String(repeating: "é", count: 385),
+  ])
+  func refused(text: String) {
+    #expect(throws: RealtimeError.self) { try Key(validating: text) }
+  }
+
+  @Test("Keys of 768 bytes and any other character are accepted")
+  func accepted() throws {
+    _ = try Key(validating: String(repeating: "é", count: 384))
+    _ = try Key(validating: "a b-_~!@%^&*()+='\";:<>,?\u{80}\u{1F600}")
+  }
+
+  @Test("Repeated, leading and trailing slashes do not count")
+  func slashes() throws {
+    #expect(Path("//a///b/") == Path(keys: ["a", "b"]))
+    #expect(Path("/") == .root)
+    #expect(Path("a/b").absolute == "/a/b")
+    #expect(try Path(validating: "/x/.priority", allowingPriority: true).isPriority)
+    #expect(throws: RealtimeError.self) { try Path(validating: "/x/.priority") }
+    #expect(throws: RealtimeError.self) { try Path(validating: "/.priority/x", allowingPriority: true) }
+    #expect(throws: RealtimeError.self) { try Path(validating: "/a.b") }
+  }
+
+  @Test("A path may have 32 levels, not 33")
+  func depth() throws {
+    let deep = Array(repeating: "k", count: 32).joined(separator: "/")
+    _ = try Path(validating: deep)
+    _ = try Path(validating: deep + "/.priority", allowingPriority: true)
+    #expect(throws: RealtimeError.self) { try Path(validating: deep + "/k") }
+  }
+
+  @Test("A path contains itself and what lies below it")
+  func containment() {
+    #expect(Path("a/b").contains("a/b/c"))
+    #expect(Path("a/b").contains("a/b"))
+    #expect(!Path("a/b").contains("a"))
+    #expect(!Path("a/b").contains("a/bc"))
+    #expect(Path("a/b/c").relative(to: "a") == "b/c")
+    #expect(Path("a/b/c").relative(to: "b") == nil)
+  }
+}
