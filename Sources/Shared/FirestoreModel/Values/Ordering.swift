@@ -62,6 +62,17 @@ public enum Ordering: Int8, Sendable, Hashable {
 }
 
 extension String {
+  /// Makes a text of bytes that are valid UTF-8; nil if they are not.
+  public init?(strictUTF8 bytes: UnsafeRawBufferPointer) {
+    // Decoding repairs what is broken, so only valid bytes come out as they went in.
+    let text = String(decoding: bytes, as: UTF8.self)
+    let isUnchanged = text.utf8.withContiguousStorageIfAvailable {
+      Ordering.compare(UnsafeRawBufferPointer($0), bytes) == .same
+    }
+    guard isUnchanged ?? text.utf8.elementsEqual(bytes) else { return nil }
+    self = text
+  }
+
   /// Whether both texts have the same UTF-8 bytes. Unlike `==`, two spellings of "é" are different.
   public func hasSameUTF8(as other: String) -> Bool {
     utf8.count == other.utf8.count && Ordering.compare(utf8: self, other) == .same
