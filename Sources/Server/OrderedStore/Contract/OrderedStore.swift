@@ -61,7 +61,7 @@ public protocol OrderedDatabase: Sendable {
   /// - Throws: ``StoreError/versionTooOld`` below the history window, ``StoreError/versionInFuture`` above
   ///   ``latestVersion``, and whatever `body` throws.
   func read<Result: Sendable>(
-    at version: Version?, _ body: @Sendable (any ReadView) throws -> Result
+    at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result
 
   /// Runs a deterministic read-modify-write in the database's single sequencer.
@@ -105,7 +105,8 @@ public protocol ReadView {
   /// The bytes handed to `visit` are only valid during the call; copy what you keep.
   func scan(
     _ range: KeyRange, reverse: Bool,
-    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws -> Bool
+    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
+      Bool
   ) throws
 }
 

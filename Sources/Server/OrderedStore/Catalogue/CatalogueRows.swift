@@ -1,0 +1,111 @@
+// The rows of the store itself: which databases there are, how far versions were handed out, the layout's format.
+
+/// Reads and writes the catalogue's rows; ``KeyLayout`` shows their bytes.
+enum CatalogueRows {
+  /// The format of this layout; a store of another is not opened.
+  static let format: UInt8 = 1
+
+  /// What the catalogue knows of a database.
+  struct Entry: Sendable {
+    var number: DatabaseNumber
+    var created: Version
+    var keepsHistory: Bool
+  }
+
+  private static let formatKey: Key = [0, UInt8(ascii: "s")]
+  private static let ceilingKey: Key = [0, UInt8(ascii: "v")]
+  private static let nextNumberKey: Key = [0, UInt8(ascii: "n")]
+  private static let namePrefix: Key = [0, UInt8(ascii: "c")]
+
+  static func putFormat(in batch: any EngineBatch) { put(formatKey, [format], in: batch) }
+
+  static func putCeiling(_ ceiling: Version, in batch: any EngineBatch) {
+    put(ceilingKey, KeyLayout.bigEndian(ceiling.microseconds), in: batch)
+  }
+
+  static func putNextNumber(_ number: DatabaseNumber, in batch: any EngineBatch) {
+    put(nextNumberKey, KeyLayout.bigEndian(number), in: batch)
+  }
+
+  static func putFloor(_ floor: Version, of number: DatabaseNumber, in batch: any EngineBatch) {
+    put(floorKey(number), KeyLayout.bigEndian(floor.microseconds), in: batch)
+  }
+
+  static func put(_ entry: Entry, named name: String, in batch: any EngineBatch) {
+    let value =
+      KeyLayout.bigEndian(entry.number) + KeyLayout.bigEndian(entry.created.microseconds)
+      + [entry.keepsHistory ? 1 : 0]
+    put(namePrefix + Array(name.utf8), value, in: batch)
+  }
+
+  static func remove(named name: String, _ number: DatabaseNumber, in batch: any EngineBatch) {
+    (namePrefix + Array(name.utf8)).withUnsafeBytes { batch.delete($0) }
+    floorKey(number).withUnsafeBytes { batch.delete($0) }
+  }
+
+  /// The format on disk; nil in a new store.
+  static func readFormat(_ snapshot: any EngineSnapshot) throws -> UInt8? {
+    try value(of: formatKey, snapshot)?.first
+  }
+
+  static func readCeiling(_ snapshot: any EngineSnapshot) throws -> Version {
+    try Version(microseconds: number(value(of: ceilingKey, snapshot)) ?? 0)
+  }
+
+  static func readNextNumber(_ snapshot: any EngineSnapshot) throws -> DatabaseNumber {
+    try number(value(of: nextNumberKey, snapshot)) ?? 1
+  }
+
+  static func readFloor(of database: DatabaseNumber, _ snapshot: any EngineSnapshot) throws -> Version {
+    try Version(microseconds: number(value(of: floorKey(database), snapshot)) ?? 0)
+  }
+
+  static func readEntry(named name: String, _ snapshot: any EngineSnapshot) throws -> Entry? {
+    guard let bytes = try value(of: namePrefix + Array(name.utf8), snapshot) else { return nil }
+    guard bytes.count == 13 else {
+      throw StoreError(.corrupted, "the catalogue's entry of \(name) is damaged")
+    }
+    return bytes.withUnsafeBytes { bytes in
+      Entry(
+        number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
+        created: KeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
+    }
+  }
+
+  /// All names, in ascending order of their bytes.
+  static func readNames(_ snapshot: any EngineSnapshot) throws -> [String] {
+    let end = KeyRange.successor(ofPrefix: namePrefix) ?? [1]
+    let cursor = try snapshot.cursor(from: namePrefix, to: end, .disk)
+    var names: [String] = []
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      names.append(String(decoding: cursor.key.dropFirst(namePrefix.count), as: UTF8.self))
+      try cursor.next()
+    }
+    return names
+  }
+
+  private static func floorKey(_ number: DatabaseNumber) -> Key {
+    [0, UInt8(ascii: "f")] + KeyLayout.bigEndian(number)
+  }
+
+  private static func put(_ key: Key, _ value: StoredValue, in batch: any EngineBatch) {
+    key.withUnsafeBytes { key in
+      value.withUnsafeBytes { batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0) }
+    }
+  }
+
+  private static func value(of key: Key, _ snapshot: any EngineSnapshot) throws -> StoredValue? {
+    var value: StoredValue?
+    _ = try key.withUnsafeBytes { try snapshot.get($0, .disk) { value = StoredValue($0) } }
+    return value
+  }
+
+  private static func number<Number: FixedWidthInteger>(_ bytes: StoredValue?) throws -> Number? {
+    guard let bytes else { return nil }
+    guard bytes.count == MemoryLayout<Number>.size else {
+      throw StoreError(.corrupted, "a number in the catalogue has \(bytes.count) bytes")
+    }
+    return bytes.withUnsafeBytes { Number(bigEndian: $0.loadUnaligned(as: Number.self)) }
+  }
+}

@@ -1,0 +1,103 @@
+// A database of a store that stands on a storage engine: the contract's calls, handed to the sequencer, the readers
+// and the log.
+
+/// One open database. Holds its store, so that the store lives as long as its databases are used.
+final class EngineDatabase: OrderedDatabase {
+  let name: String
+  let createdVersion: Version
+  private let store: EngineStore
+  private let core: DatabaseCore
+
+  init(_ store: EngineStore, _ core: DatabaseCore) {
+    self.store = store
+    self.core = core
+    name = core.name
+    createdVersion = core.created
+  }
+
+  var latestVersion: Version { core.standing.latestVersion }
+
+  func read<Result: Sendable>(
+    at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
+  ) async throws -> Result {
+    let moment = try core.standing.moment()
+    let at = version ?? moment.latest
+    let isPast = try core.isPast(at, moment)
+    return try await store.reading { [layout = core.layout] tier in
+      let reader = RowReader(snapshot: moment.snapshot, layout: layout, tier: tier)
+      if isPast {
+        let view = PastView(reader, at: at)
+        return try Reading.attempt(missed: { view.missed }) { try body(view) }
+      }
+      let view = CurrentView(reader, at: at)
+      return try Reading.attempt(missed: { view.missed }) { try body(view) }
+    }
+  }
+
+  func execute<Result: Sendable>(
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+  ) async throws -> Committed<Result> {
+    try await withCheckedThrowingContinuation { continuation in
+      do {
+        try core.sequencer.enqueue { sequencer in
+          sequencer.execute(validating: reads, body) { continuation.resume(with: $0) }
+        }
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    }
+  }
+
+  func reserveVersion() async throws -> Version {
+    try await withCheckedThrowingContinuation { continuation in
+      do {
+        try core.sequencer.enqueue { sequencer in sequencer.reserve { continuation.resume(with: $0) } }
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    }
+  }
+
+  func log(after version: Version, limit: Int) async throws -> [LogRecord] {
+    let moment = try core.standing.moment()
+    guard version >= moment.floor else { throw StoreError.versionTooOld }
+    guard version < moment.latest, limit > 0 else { return [] }
+    return try await store.reading { [layout = core.layout] tier in
+      try Reading.log(layout, moment.snapshot, after: version, upTo: moment.latest, limit: limit, tier)
+    }
+  }
+
+  func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription {
+    Following(core.standing, deliver)
+  }
+}
+
+/// What a store keeps of an open database.
+final class DatabaseCore: Sendable {
+  let name: String
+  let created: Version
+  let layout: KeyLayout
+  let history: HistoryWindow
+  let standing: Standing
+  let sequencer: Sequencer
+
+  init(
+    name: String, _ entry: CatalogueRows.Entry, _ history: HistoryWindow, _ standing: Standing,
+    _ sequencer: Sequencer
+  ) {
+    self.name = name
+    self.created = entry.created
+    self.layout = sequencer.layout
+    self.history = history
+    self.standing = standing
+    self.sequencer = sequencer
+  }
+
+  /// Whether a read at a version needs history; throws if it cannot be served.
+  func isPast(_ version: Version, _ moment: Standing.Moment) throws -> Bool {
+    if version > moment.latest { throw StoreError.versionInFuture }
+    if version >= moment.newestCommit { return false }
+    guard sequencer.keepsHistory, version >= moment.floor else { throw StoreError.versionTooOld }
+    return true
+  }
+}

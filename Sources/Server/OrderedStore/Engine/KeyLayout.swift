@@ -1,0 +1,168 @@
+// How rows of the contract lie on the engine's physical keys: the one place that knows the layout on disk.
+//
+//   key                                              value
+//   00 'c' <name>                                    catalogue: number (4), created at (8), history kind (1)
+//   00 'f' <number:4>                                floor (8): no read or log below it
+//   00 'n'                                           the next number (4)
+//   00 'v'                                           ceiling (8): no version handed out lies above it
+//   00 's'                                           format of this layout (1)
+//   01 <number:4> 01 <key>                           current row: written at (8), value
+//   01 <number:4> 02 <escaped key> 00 01 <until:8>   undo row: written at (8), value that held until version `until`
+//   01 <number:4> 03 <version:8>                     log record: payload
+//
+// Numbers and versions are big-endian, so that they sort as numbers. A key inside an undo row is escaped (00 becomes
+// 00 ff) and closed with 00 01, so that the undo rows of one key lie together and keys keep their order.
+//
+// Example: database 7; key 61 00 (an "a" and a zero) is set to "x" at version 5 and to "y" at version 9:
+//   01 00000007 01 6100                                 ->  0000000000000009 79
+//   01 00000007 02 61 00ff 0001 0000000000000009        ->  0000000000000005 78
+//   01 00000007 03 0000000000000009                     ->  what the commit logged
+
+/// The number of a database within its store.
+package typealias DatabaseNumber = UInt32
+
+/// What a physical key belongs to within a database.
+enum Space: UInt8 {
+  case rows = 1
+  case undo = 2
+  case log = 3
+}
+
+/// The physical keys of one database.
+struct KeyLayout: Sendable {
+  /// The bytes before every key: the data mark, the number and the space.
+  static let prefixLength = 6
+
+  let number: DatabaseNumber
+
+  /// The prefix of a space.
+  func prefix(_ space: Space) -> Key {
+    [1] + KeyLayout.bigEndian(number) + [space.rawValue]
+  }
+
+  /// The first key after a space.
+  func end(of space: Space) -> Key {
+    [1] + KeyLayout.bigEndian(number) + [space.rawValue + 1]
+  }
+
+  /// The first key of a database, and the first after it.
+  var wholeRange: (start: Key, end: Key) {
+    (
+      [1] + KeyLayout.bigEndian(number),
+      KeyRange.successor(ofPrefix: [1] + KeyLayout.bigEndian(number)) ?? [2]
+    )
+  }
+
+  /// The physical bounds of a range of rows.
+  func bounds(of range: KeyRange, in space: Space = .rows) -> (start: Key, end: Key) {
+    (prefix(space) + range.start, range.end.map { prefix(space) + $0 } ?? end(of: space))
+  }
+
+  /// Hands the physical key of a row to `use`, from the stack where it is short.
+  @inline(__always)
+  func withRow<Result>(
+    _ key: UnsafeRawBufferPointer, _ use: (UnsafeRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    let count = KeyLayout.prefixLength + key.count
+    return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { buffer in
+      writePrefix(.rows, buffer)
+      UnsafeMutableRawBufferPointer(rebasing: buffer[KeyLayout.prefixLength...]).copyMemory(from: key)
+      return try use(UnsafeRawBufferPointer(buffer))
+    }
+  }
+
+  /// Hands the physical key of a log record to `use`.
+  @inline(__always)
+  func withLog<Result>(
+    _ version: Version, _ use: (UnsafeRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: KeyLayout.prefixLength + 8, alignment: 1) { buffer in
+      writePrefix(.log, buffer)
+      buffer.storeBytes(
+        of: version.microseconds.bigEndian, toByteOffset: KeyLayout.prefixLength, as: UInt64.self)
+      return try use(UnsafeRawBufferPointer(buffer))
+    }
+  }
+
+  /// Hands the physical key of an undo row to `use`.
+  @inline(__always)
+  func withUndo<Result>(
+    _ key: UnsafeRawBufferPointer, until version: Version, _ use: (UnsafeRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    let bound = KeyLayout.prefixLength + key.count * 2 + 10
+    return try withUnsafeTemporaryAllocation(byteCount: bound, alignment: 1) { buffer in
+      writePrefix(.undo, buffer)
+      var count = KeyLayout.prefixLength
+      for byte in key {
+        buffer[count] = byte
+        count += 1
+        if byte == 0 {
+          buffer[count] = 0xff
+          count += 1
+        }
+      }
+      buffer[count] = 0
+      buffer[count + 1] = 1
+      buffer.storeBytes(of: version.microseconds.bigEndian, toByteOffset: count + 2, as: UInt64.self)
+      return try use(UnsafeRawBufferPointer(rebasing: buffer[0..<(count + 10)]))
+    }
+  }
+
+  /// The bounds of the undo rows of a range of rows.
+  func undoBounds(of range: KeyRange) -> (start: Key, end: Key) {
+    let start = prefix(.undo) + KeyLayout.escaped(range.start)
+    return (start, range.end.map { prefix(.undo) + KeyLayout.escaped($0) } ?? end(of: .undo))
+  }
+
+  @inline(__always)
+  private func writePrefix(_ space: Space, _ buffer: UnsafeMutableRawBufferPointer) {
+    buffer[0] = 1
+    buffer.storeBytes(of: number.bigEndian, toByteOffset: 1, as: UInt32.self)
+    buffer[5] = space.rawValue
+  }
+
+  /// A key as it stands in an undo row, without its closing mark. A bound of keys maps to a bound of undo rows: the
+  /// closing mark 00 01 sorts below the escape 00 ff of a key that goes on with a zero, and below every other byte.
+  static func escaped(_ key: Key) -> Key {
+    var result = Key()
+    result.reserveCapacity(key.count + 8)
+    for byte in key {
+      result.append(byte)
+      if byte == 0 { result.append(0xff) }
+    }
+    return result
+  }
+
+  /// The row key of an undo row's physical key; nil if it is not one.
+  static func rowKey(ofUndo physical: UnsafeRawBufferPointer) -> (key: Key, until: Version)? {
+    guard physical.count >= prefixLength + 10 else { return nil }
+    let escaped = UnsafeRawBufferPointer(rebasing: physical[prefixLength..<(physical.count - 10)])
+    var key = Key()
+    key.reserveCapacity(escaped.count)
+    var index = 0
+    while index < escaped.count {
+      key.append(escaped[index])
+      index += escaped[index] == 0 ? 2 : 1
+    }
+    return (key, version(in: physical, at: physical.count - 8))
+  }
+
+  /// The version at an offset of a key or value that is long enough for it.
+  @inline(__always)
+  static func version(in bytes: UnsafeRawBufferPointer, at offset: Int) -> Version {
+    Version(microseconds: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+  }
+
+  /// A number as it stands in keys and values.
+  static func bigEndian<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
+    withUnsafeBytes(of: number.bigEndian) { Array($0) }
+  }
+}
+
+extension Version {
+  /// Hands the eight bytes of a version to `use`.
+  @inline(__always)
+  func withBytes<Result>(_ use: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeBytes(of: microseconds.bigEndian, use)
+  }
+}

@@ -1,0 +1,27 @@
+// The one comparison of keys: bytes as unsigned numbers, a prefix before what it begins. Every ordered structure
+// of the store compares through here, so that memory, disk and merges agree.
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// Compares two byte strings: negative, zero or positive.
+@inline(__always)
+package func compareBytes(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
+  let common = min(a.count, b.count)
+  if common > 0, let first = a.baseAddress, let second = b.baseAddress {
+    let order = memcmp(first, second, common)
+    if order != 0 { return Int(order) }
+  }
+  return a.count - b.count
+}
+
+/// Compares two keys: negative, zero or positive.
+@inline(__always)
+package func compareKeys(_ a: Key, _ b: Key) -> Int {
+  a.withUnsafeBytes { first in b.withUnsafeBytes { second in compareBytes(first, second) } }
+}

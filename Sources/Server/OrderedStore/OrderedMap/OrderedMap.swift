@@ -1,0 +1,184 @@
+// An ordered map with value semantics: a B+ tree whose nodes are copied on write, so that a copy is O(1) and stays as
+// it was while the original changes. It is the in-memory engine's storage, the sequencer's overlay of commits in
+// flight and the index of recent writes.
+//
+// Invariants
+//   1. Leaves hold keys in ascending order; all leaves lie at one depth.
+//   2. An inner node has one more child than separators; child i holds keys < separators[i] <= those of child i + 1.
+//   3. A node reachable from two maps is never changed: it is copied first.
+// Nodes that run empty are unlinked; underfull ones are not merged, since what is removed is soon written again.
+
+package struct OrderedMap<Value> {
+  /// A node: a leaf if it has no children.
+  final class Node {
+    var keys: [Key]
+    var values: [Value]
+    var children: [Node]
+
+    init(keys: [Key], values: [Value], children: [Node]) {
+      self.keys = keys
+      self.values = values
+      self.children = children
+    }
+
+    var isLeaf: Bool { children.isEmpty }
+
+    func copy() -> Node { Node(keys: keys, values: values, children: children) }
+
+    /// The index of the first key that is not below `key`.
+    func lowerBound(_ key: UnsafeRawBufferPointer) -> Int {
+      var low = 0
+      var high = keys.count
+      while low < high {
+        let middle = (low + high) / 2
+        if keys[middle].withUnsafeBytes({ compareBytes($0, key) }) < 0 {
+          low = middle + 1
+        } else {
+          high = middle
+        }
+      }
+      return low
+    }
+
+    /// The index of the child that may hold `key`.
+    func childIndex(_ key: UnsafeRawBufferPointer) -> Int {
+      var low = 0
+      var high = keys.count
+      while low < high {
+        let middle = (low + high) / 2
+        if keys[middle].withUnsafeBytes({ compareBytes($0, key) }) <= 0 {
+          low = middle + 1
+        } else {
+          high = middle
+        }
+      }
+      return low
+    }
+
+    func holds(_ key: UnsafeRawBufferPointer, at index: Int) -> Bool {
+      index < keys.count && keys[index].withUnsafeBytes { compareBytes($0, key) == 0 }
+    }
+  }
+
+  /// The most keys of a node.
+  static var capacity: Int { 48 }
+
+  var root: Node
+  /// How many keys the map holds.
+  package private(set) var count: Int
+
+  /// An empty map.
+  package init() {
+    root = Node(keys: [], values: [], children: [])
+    count = 0
+  }
+
+  /// Whether the map holds nothing.
+  package var isEmpty: Bool { count == 0 }
+
+  /// The value of a key.
+  package subscript(_ key: Key) -> Value? { key.withUnsafeBytes { value(of: $0) } }
+
+  /// The value of a key given as bytes.
+  package func value(of key: UnsafeRawBufferPointer) -> Value? {
+    var node = root
+    while !node.isLeaf { node = node.children[node.childIndex(key)] }
+    let index = node.lowerBound(key)
+    return node.holds(key, at: index) ? node.values[index] : nil
+  }
+
+  /// Sets a key's value; returns the value it had.
+  @discardableResult
+  package mutating func updateValue(_ value: Value, forKey key: Key) -> Value? {
+    let (old, split) = Self.insert(value, key, into: &root)
+    if let split {
+      root = Node(keys: [split.separator], values: [], children: [root, split.right])
+    }
+    if old == nil { count += 1 }
+    return old
+  }
+
+  /// Removes a key; returns the value it had.
+  @discardableResult
+  package mutating func removeValue(forKey key: Key) -> Value? {
+    let removed = key.withUnsafeBytes { Self.remove($0, from: &root) }
+    guard removed != nil else { return nil }
+    count -= 1
+    while root.children.count == 1 { root = root.children[0] }
+    return removed
+  }
+
+  private struct Split {
+    var separator: Key
+    var right: Node
+  }
+
+  private static func insert(_ value: Value, _ key: Key, into node: inout Node) -> (Value?, Split?) {
+    if !isKnownUniquelyReferenced(&node) { node = node.copy() }
+    if node.isLeaf {
+      let index = key.withUnsafeBytes { node.lowerBound($0) }
+      if key.withUnsafeBytes({ node.holds($0, at: index) }) {
+        let old = node.values[index]
+        node.values[index] = value
+        return (old, nil)
+      }
+      node.keys.insert(key, at: index)
+      node.values.insert(value, at: index)
+      return (nil, splitLeaf(node, insertedAt: index))
+    }
+    let index = key.withUnsafeBytes { node.childIndex($0) }
+    let (old, split) = insert(value, key, into: &node.children[index])
+    guard let split else { return (old, nil) }
+    node.keys.insert(split.separator, at: index)
+    node.children.insert(split.right, at: index + 1)
+    return (old, splitInner(node))
+  }
+
+  /// Splits a leaf that is too large: in the middle, or near its end where keys come in ascending order.
+  private static func splitLeaf(_ node: Node, insertedAt index: Int) -> Split? {
+    guard node.keys.count > capacity else { return nil }
+    let middle = index == node.keys.count - 1 ? node.keys.count - 2 : node.keys.count / 2
+    let right = Node(keys: Array(node.keys[middle...]), values: Array(node.values[middle...]), children: [])
+    node.keys.removeSubrange(middle...)
+    node.values.removeSubrange(middle...)
+    return Split(separator: right.keys[0], right: right)
+  }
+
+  private static func splitInner(_ node: Node) -> Split? {
+    guard node.keys.count > capacity else { return nil }
+    let middle = node.keys.count / 2
+    let separator = node.keys[middle]
+    let right = Node(
+      keys: Array(node.keys[(middle + 1)...]), values: [], children: Array(node.children[(middle + 1)...]))
+    node.keys.removeSubrange(middle...)
+    node.children.removeSubrange((middle + 1)...)
+    return Split(separator: separator, right: right)
+  }
+
+  private static func remove(_ key: UnsafeRawBufferPointer, from node: inout Node) -> Value? {
+    if !isKnownUniquelyReferenced(&node) { node = node.copy() }
+    if node.isLeaf {
+      let index = node.lowerBound(key)
+      guard node.holds(key, at: index) else { return nil }
+      node.keys.remove(at: index)
+      return node.values.remove(at: index)
+    }
+    let index = node.childIndex(key)
+    let removed = remove(key, from: &node.children[index])
+    if removed != nil, node.children.count > 1, node.children[index].isBare {
+      node.children.remove(at: index)
+      node.keys.remove(at: max(index - 1, 0))
+    }
+    return removed
+  }
+}
+
+extension OrderedMap.Node {
+  /// Whether nothing is left below this node, so that its parent may drop it.
+  fileprivate var isBare: Bool {
+    isLeaf ? keys.isEmpty : children.count == 1 && children[0].isBare
+  }
+}
+
+// Safety: nodes reachable from more than one map are never mutated (invariant 3), and a map itself is a value.
+extension OrderedMap: @unchecked Sendable where Value: Sendable {}

@@ -1,0 +1,139 @@
+// What one sequenced body sees and changes. Its writes go straight into the overlay, so that it reads them back; a
+// journal takes them out again if the body throws.
+
+/// The state handed to a body. Lives for one call, on the sequencer's thread.
+final class SequencedState: Sequenced {
+  /// A row the body changed: what the overlay held before, and at the end the row it replaces.
+  struct Change {
+    var key: Key
+    var covered: Overlay.Entry?
+    var value: StoredValue?
+    var before: VersionedValue?
+  }
+
+  let commitVersion: Version
+  private let sequencer: Sequencer
+  private let reader: RowReader
+  private(set) var changes: [Change] = []
+  private(set) var record: LogRecord?
+  private var byteCount = 0
+  private var known: [(key: Key, row: VersionedValue?)] = []
+
+  init(_ sequencer: Sequencer, _ reader: RowReader, _ version: Version) {
+    self.sequencer = sequencer
+    self.reader = reader
+    commitVersion = version
+  }
+
+  var version: Version { commitVersion }
+
+  func get(_ key: Key) throws -> VersionedValue? {
+    if let entry = sequencer.overlay[key] {
+      return entry.value.map { VersionedValue(value: $0, writtenAt: entry.version) }
+    }
+    return try durable(key)
+  }
+
+  /// The durable row of a key, remembered for the undo row it may need.
+  private func durable(_ key: Key) throws -> VersionedValue? {
+    if let known = known.first(where: { $0.key == key }) { return known.row }
+    let row = try reader.get(key)
+    if known.count < 8 { known.append((key, row)) }
+    return row
+  }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool,
+    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
+  ) throws {
+    var merge = OverlayMerge(try reader.cursor(range), sequencer.overlay, range, reverse: reverse)
+    try merge.run(visit)
+  }
+
+  func set(_ key: Key, _ value: StoredValue) throws {
+    try admit(key, bytes: value.count)
+    guard value.count <= StoreLimits.value else {
+      throw StoreError.limitExceeded("a value has \(value.count) bytes; \(StoreLimits.value) are allowed")
+    }
+    put(key, value)
+  }
+
+  func clear(_ key: Key) throws {
+    try admit(key, bytes: 0)
+    put(key, nil)
+  }
+
+  func clear(_ range: KeyRange) throws {
+    var keys: [Key] = []
+    var bytes = byteCount
+    try scan(range, reverse: false) { key, _, _ in
+      bytes += key.count
+      guard bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+      keys.append(Key(key))
+      return true
+    }
+    for key in keys { try clear(key) }
+  }
+
+  func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws {
+    guard record == nil else { throw StoreError.limitExceeded("a commit logs one record") }
+    try count(payload.count)
+    record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
+  }
+
+  private func put(_ key: Key, _ value: StoredValue?) {
+    let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)
+    if covered?.version != commitVersion {
+      changes.append(Change(key: key, covered: covered, value: nil, before: nil))
+    }
+  }
+
+  private func admit(_ key: Key, bytes: Int) throws {
+    guard key.count <= StoreLimits.key else {
+      throw StoreError.limitExceeded("a key has \(key.count) bytes; \(StoreLimits.key) are allowed")
+    }
+    try count(key.count + bytes)
+  }
+
+  private func count(_ bytes: Int) throws {
+    guard byteCount + bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+    byteCount += bytes
+  }
+
+  private static let commitTooLarge = StoreError.limitExceeded(
+    "a commit's keys, values and log record have more than the \(StoreLimits.commit) bytes allowed")
+
+  /// Whether the body changed or logged anything. Known after ``finish(keepsHistory:)``.
+  var wrote: Bool { !changes.isEmpty || record != nil }
+
+  /// Finds the rows that the body replaced, and drops writes that change nothing (clearing what is not there).
+  func finish(keepsHistory: Bool) throws {
+    var kept = 0
+    for index in changes.indices {
+      var change = changes[index]
+      change.value = sequencer.overlay[change.key]?.value
+      if let covered = change.covered {
+        change.before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
+      } else if keepsHistory || change.value == nil {
+        change.before = try durable(change.key)
+      }
+      if change.value == nil, change.before == nil {
+        sequencer.overlay.restore(change.covered, change.key)
+        // Nothing to take back any more should a later row fail to be read.
+        changes[index].covered = sequencer.overlay[change.key]
+      } else {
+        changes.swapAt(kept, index)
+        changes[kept] = change
+        kept += 1
+      }
+    }
+    changes.removeLast(changes.count - kept)
+  }
+
+  /// Takes back every write of the body.
+  func rollBack() {
+    for change in changes { sequencer.overlay.restore(change.covered, change.key) }
+    changes = []
+    record = nil
+  }
+}

@@ -1,0 +1,127 @@
+// Threads of the store's own. Storage calls block (a read from disk, a sync), and a blocked thread of Swift's
+// cooperative pool stalls every task of the process, so that the store never blocks there.
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// A thread that runs one function to its end and can be waited for.
+package final class DedicatedThread: Sendable {
+  private let finished = Guarded(false)
+
+  /// Starts a thread.
+  package init(_ body: @escaping @Sendable () -> Void) {
+    let finished = self.finished
+    let start = Unmanaged.passRetained(
+      Start {
+        body()
+        finished.withLock { $0 = true }
+        finished.broadcast()
+      })
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    pthread_attr_setstacksize(&attributes, 2 << 20)
+    #if canImport(Darwin)
+      var thread: pthread_t?
+      let code = pthread_create(&thread, &attributes, { runStart($0) }, start.toOpaque())
+    #else
+      var thread = pthread_t()
+      let code = pthread_create(&thread, &attributes, { $0.flatMap { runStart($0) } }, start.toOpaque())
+    #endif
+    pthread_attr_destroy(&attributes)
+    // Without its threads a store can do nothing; the process is out of memory or threads before it served anything.
+    precondition(code == 0, "the store could not start a thread: errno \(code)")
+  }
+
+  /// Waits until the thread's function has returned.
+  package func join() { finished.wait { $0 ? true : nil } as Bool }
+}
+
+private final class Start {
+  let body: @Sendable () -> Void
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+private func runStart(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  Unmanaged<Start>.fromOpaque(pointer).takeRetainedValue().body()
+  return nil
+}
+
+/// A few threads that take jobs in the order they were given.
+package final class ThreadPool: Sendable {
+  private struct State {
+    var jobs: [@Sendable () -> Void] = []
+    var head = 0
+    var closed = false
+
+    mutating func pop() -> (@Sendable () -> Void)? {
+      guard head < jobs.count else { return nil }
+      let job = jobs[head]
+      head += 1
+      if head == jobs.count {
+        jobs.removeAll(keepingCapacity: true)
+        head = 0
+      } else if head >= 1024, head * 2 >= jobs.count {
+        jobs.removeFirst(head)
+        head = 0
+      }
+      return job
+    }
+  }
+
+  private enum Step {
+    case run(@Sendable () -> Void)
+    case end
+  }
+
+  private let state: Guarded<State>
+  private let threads: [DedicatedThread]
+
+  /// Starts so many threads.
+  package init(threads count: Int) {
+    let state = Guarded(State())
+    self.state = state
+    threads = (0..<count).map { _ in
+      DedicatedThread {
+        while true {
+          let step: Step = state.wait { state in
+            if let job = state.pop() { return .run(job) }
+            return state.closed ? .end : nil
+          }
+          guard case .run(let job) = step else { return }
+          job()
+        }
+      }
+    }
+  }
+
+  /// Lets the threads end by themselves; a store that was never closed leaves none behind.
+  deinit {
+    state.withLock { $0.closed = true }
+    state.broadcast()
+  }
+
+  /// Runs a job on one of the threads. Returns false once the pool is closed.
+  @discardableResult
+  package func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+    let accepted = state.withLock { state in
+      guard !state.closed else { return false }
+      state.jobs.append(job)
+      return true
+    }
+    state.signal()
+    return accepted
+  }
+
+  /// Finishes what was submitted and ends the threads. Blocks; not from one of the pool's own threads.
+  package func close() {
+    state.withLock { $0.closed = true }
+    state.broadcast()
+    for thread in threads { thread.join() }
+  }
+}
