@@ -5,7 +5,10 @@
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The kinds of refusal. A struct rather than an enum, so that kinds can be added.
   public struct Code: Sendable, Hashable {
-    let name: StaticText
+    let name: String
+
+    /// Names a kind of refusal; two kinds of one name are the same.
+    public init(name: String) { self.name = name }
 
     /// The text ends inside a value.
     public static let unexpectedEnd = Code(name: "unexpected end of text")
@@ -31,6 +34,8 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     public static let tooLarge = Code(name: "text too large")
     /// A value of another type than the reader's caller asked for.
     public static let unexpectedType = Code(name: "value of another type expected")
+    /// A key that no location may have.
+    public static let invalidKey = Code(name: "invalid key")
     /// A value that JSON can express and the data model cannot; ``JSONError/detail`` says why.
     public static let invalidData = Code(name: "invalid data")
   }
@@ -51,7 +56,7 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
 
   /// The error in words, for logs.
   public var description: String {
-    let text = detail.isEmpty ? code.name.text : detail
+    let text = detail.isEmpty ? code.name : detail
     return "\(text) at byte \(offset)"
   }
 
@@ -69,11 +74,4 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     }
     return (line, column)
   }
-}
-
-/// A static text that can be compared, for the names of error codes.
-struct StaticText: Sendable, Hashable, ExpressibleByStringLiteral {
-  let text: String
-
-  init(stringLiteral value: String) { text = value }
 }

@@ -1,0 +1,110 @@
+// Trees become JSON directly, in one of three forms. Invariant: the export form reads back as the
+// same tree; the plain form is what REST clients and snapshots see.
+
+/// The forms in which a tree is written.
+public enum NodeFormat: Sendable {
+  /// With priorities, never with arrays: the form of the wire and of backups.
+  case export
+  /// Values alone; objects whose keys are mostly `0…n` become arrays.
+  case plain
+  /// A leaf as it is, of an object the keys alone, each with the value `true`.
+  case shallow
+}
+
+extension JSONWriter {
+  /// Writes a tree.
+  public mutating func node(_ node: Node, _ format: NodeFormat = .export) {
+    switch node.content {
+    case .empty: null()
+    case .leaf(let value):
+      if format == .export, let priority = node.priority {
+        beginObject()
+        key(".value")
+        leaf(value)
+        key(".priority")
+        leaf(priority.leafValue)
+        endObject()
+      } else {
+        leaf(value)
+      }
+    case .children:
+      switch format {
+      case .export: object(node, .export, priority: node.priority)
+      case .shallow: shallow(node)
+      case .plain:
+        if let length = node.arrayLength { array(node, length) } else { object(node, .plain, priority: nil) }
+      }
+    }
+  }
+
+  /// Writes a leaf's value; one that the server computes in its `.sv` form.
+  public mutating func leaf(_ value: LeafValue) {
+    switch value {
+    case .bool(let value): bool(value)
+    case .int(let value): int(value)
+    case .double(let value): double(value)
+    case .string(let value): string(value)
+    case .deferred(let value):
+      beginObject()
+      key(".sv")
+      switch value {
+      case .timestamp: string("timestamp")
+      case .increment(let delta):
+        beginObject()
+        key("increment")
+        leaf(LeafValue(delta))
+        endObject()
+      }
+      endObject()
+    }
+  }
+
+  private mutating func object(_ node: Node, _ format: NodeFormat, priority: Priority?) {
+    beginObject()
+    node.forEachChild { name, child in
+      key(name.text)
+      self.node(child, format)
+      return true
+    }
+    if let priority {
+      key(".priority")
+      leaf(priority.leafValue)
+    }
+    endObject()
+  }
+
+  private mutating func shallow(_ node: Node) {
+    beginObject()
+    node.forEachChild { name, _ in
+      key(name.text)
+      bool(true)
+      return true
+    }
+    endObject()
+  }
+
+  private mutating func array(_ node: Node, _ length: Int) {
+    beginArray()
+    var next = 0
+    node.forEachChild { name, child in
+      let index = name.arrayIndex ?? next
+      while next < index {
+        null()
+        next += 1
+      }
+      self.node(child, .plain)
+      next = index + 1
+      return true
+    }
+    endArray()
+  }
+}
+
+extension Node {
+  /// The tree as a JSON text.
+  public func json(_ format: NodeFormat = .export, pretty: Bool = false) -> [UInt8] {
+    var writer = JSONWriter(pretty: pretty, capacity: estimatedSize + 16)
+    writer.node(self, format)
+    return writer.bytes
+  }
+}

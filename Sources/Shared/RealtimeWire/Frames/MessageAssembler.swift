@@ -1,0 +1,92 @@
+// Puts incoming text frames together to messages, for both ends.
+//
+// A frame that is a short decimal number, when nothing is being assembled, announces that many
+// pieces; `0` is a client's sign of life; anything else is a message. Invariants: nothing is
+// reserved on the word of a peer, only what has arrived is kept; a message beyond the limit is
+// counted to its end without being kept, so that its request can still be answered.
+
+/// The state of receiving messages on one connection.
+public struct MessageAssembler: Sendable {
+  /// What a frame amounts to.
+  public enum Received: Sendable, Equatable {
+    /// Nothing yet: a sign of life, a count, or a piece that is not the last.
+    case nothing
+    /// The frame itself is a message.
+    case message
+    /// The frame was the last piece of this message.
+    case assembled([UInt8])
+    /// The frame ended a message that is too large; only its beginning is left.
+    case oversized(beginning: [UInt8])
+  }
+
+  /// The most bytes a message put together from pieces may have.
+  public let maximumBytes: Int
+
+  private enum State: Sendable {
+    case idle
+    case assembling(remaining: Int, bytes: [UInt8])
+    case discarding(remaining: Int, beginning: [UInt8])
+  }
+
+  private var state = State.idle
+
+  /// How much of an oversized message is kept; enough to find the number of its request.
+  private static let keptBeginning = 4096
+
+  /// Creates a receiver of messages up to `maximumBytes`.
+  public init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+
+  /// Takes the payload of one text frame.
+  public mutating func receive(_ frame: UnsafeRawBufferPointer) -> Received {
+    // Taken out of `self`, so that appending to the bytes does not copy them.
+    let current = state
+    state = .idle
+    switch current {
+    case .idle:
+      if frame.isEmpty { return .nothing }
+      guard let count = Self.count(frame) else { return .message }
+      if count > MessageSplitter.maximumPieces {
+        state = .discarding(remaining: count, beginning: [])
+      } else if count > 0 {
+        state = .assembling(remaining: count, bytes: [])
+      }
+      return .nothing
+    case .assembling(let remaining, var bytes):
+      return add(frame, to: &bytes, remaining: remaining)
+    case .discarding(let remaining, var beginning):
+      if beginning.count < Self.keptBeginning {
+        beginning.append(contentsOf: frame.prefix(Self.keptBeginning - beginning.count))
+      }
+      if remaining == 1 { return .oversized(beginning: beginning) }
+      state = .discarding(remaining: remaining - 1, beginning: beginning)
+      return .nothing
+    }
+  }
+
+  private mutating func add(
+    _ frame: UnsafeRawBufferPointer, to bytes: inout [UInt8], remaining: Int
+  ) -> Received {
+    if bytes.count + frame.count > maximumBytes {
+      bytes.append(contentsOf: frame.prefix(max(0, Self.keptBeginning - bytes.count)))
+      let beginning = Array(bytes.prefix(Self.keptBeginning))
+      if remaining == 1 { return .oversized(beginning: beginning) }
+      state = .discarding(remaining: remaining - 1, beginning: beginning)
+      return .nothing
+    }
+    bytes.append(contentsOf: frame)
+    if remaining == 1 { return .assembled(bytes) }
+    state = .assembling(remaining: remaining - 1, bytes: bytes)
+    return .nothing
+  }
+
+  /// The number that a frame of one to six decimal digits spells.
+  private static func count(_ frame: UnsafeRawBufferPointer) -> Int? {
+    guard frame.count <= 6 else { return nil }
+    var value = 0
+    for byte in frame {
+      guard byte >= 0x30, byte <= 0x39 else { return nil }
+      value = value * 10 + Int(byte - 0x30)
+    }
+    return value
+  }
+}

@@ -1,0 +1,39 @@
+// Cuts an outgoing message into pieces that every peer accepts: at most 16,384 UTF-16 units each,
+// never inside a scalar, so that no surrogate pair is torn by the WebSocket layer.
+
+/// How long messages become several frames: a frame with the count, then the pieces.
+public enum MessageSplitter {
+  /// The most UTF-16 units in one piece.
+  public static let pieceLength = 16_384
+  /// The most pieces that every peer understands a count of.
+  public static let maximumPieces = 9_999
+
+  /// The pieces of a message as ranges of its bytes, in order.
+  ///
+  /// One range means that the message goes out as it is; several, that a frame with their number
+  /// goes first. `nil` for a message that no peer could receive, since it has too many pieces.
+  ///
+  /// - Parameters:
+  ///   - message: well-formed UTF-8.
+  ///   - length: the most UTF-16 units in one piece.
+  ///   - maximum: the most pieces.
+  public static func pieces(
+    of message: UnsafeRawBufferPointer, length: Int = pieceLength, maximum: Int = maximumPieces
+  ) -> [Range<Int>]? {
+    if message.count <= length { return [0..<message.count] }
+    var pieces: [Range<Int>] = []
+    var start = 0
+    var units = 0
+    for (index, byte) in message.enumerated() where byte & 0xC0 != 0x80 {
+      let width = byte >= 0xF0 ? 2 : 1
+      if units + width > length {
+        pieces.append(start..<index)
+        start = index
+        units = 0
+      }
+      units += width
+    }
+    pieces.append(start..<message.count)
+    return pieces.count <= maximum ? pieces : nil
+  }
+}

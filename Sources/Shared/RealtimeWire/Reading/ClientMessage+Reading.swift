@@ -1,0 +1,147 @@
+// The server's half: bytes become requests, trees included, in one pass.
+//
+// A request whose number can be told is always given, if need be as ``ClientAction/invalid``, so
+// that it is answered and the connection kept; only what is no message at all throws.
+
+public import RealtimeModel
+
+extension ClientMessage {
+  /// Reads a message from its bytes.
+  ///
+  /// - Throws: ``WireError`` when there is no request to answer.
+  public init(json bytes: UnsafeRawBufferPointer) throws(WireError) {
+    do throws(JSONError) {
+      self = try Self.read(bytes)
+    } catch {
+      switch error.code {
+      case .unexpectedType: throw .notAMessage("field of a wrong type at byte \(error.offset)")
+      default: throw .notJSON(error)
+      }
+    }
+  }
+
+  /// The number of the request that a message begins with, even if the rest of it is missing.
+  ///
+  /// For messages that are too large to be kept whole.
+  public static func requestNumber(inBeginning bytes: UnsafeRawBufferPointer) -> Int64? {
+    var number: Int64?
+    do throws(JSONError) {
+      var reader = try JSONReader(unsafeBytes: bytes)
+      try reader.beginObject()
+      while let key = try reader.nextKey() {
+        guard key == "d" else {
+          try reader.skipValue()
+          continue
+        }
+        try reader.beginObject()
+        while let key = try reader.nextKey() {
+          if key == "r" { number = try reader.optionalInt() } else { try reader.skipValue() }
+        }
+      }
+    } catch {}
+    return number
+  }
+
+  private static func read(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> ClientMessage {
+    var reader = try JSONReader(unsafeBytes: bytes)
+    var type: String?
+    var later: Int?
+    var found: ClientMessage?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      switch key {
+      case "t": type = try reader.readString()
+      case "d":
+        if let type {
+          var isBroken = false
+          let message = try body(type, &reader, bytes, &isBroken)
+          if isBroken { return message }
+          found = message
+        } else {
+          later = reader.offset
+          try reader.skipValue()
+        }
+      default: try reader.skipValue()
+      }
+    }
+    try reader.finish()
+    if found == nil, let type {
+      if let later {
+        var isBroken = false
+        reader.rewind(to: later)
+        found = try body(type, &reader, bytes, &isBroken)
+      } else if type == "c" {
+        found = .control(.unknown(""))
+      }
+    }
+    guard let found else { throw JSONError(.unexpectedType, at: 0) }
+    return found
+  }
+
+  /// Reads the inner object. `isBroken` tells that it was left in the middle, after an error that
+  /// the message carries; then nothing after it can be read.
+  private static func body(
+    _ type: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ isBroken: inout Bool
+  ) throws(JSONError) -> ClientMessage {
+    switch type {
+    case "d": return .request(try request(&reader, bytes, &isBroken))
+    case "c": return .control(try control(&reader))
+    default: throw JSONError(.unexpectedType, at: reader.offset)
+    }
+  }
+
+  private static func control(_ reader: inout JSONReader) throws(JSONError) -> ClientControl {
+    var name = ""
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if key == "t" { name = try reader.readString() } else { try reader.skipValue() }
+    }
+    switch name {
+    case "p": return .ping
+    case "a": return .switchAcknowledged
+    case "n": return .endOfTransmission
+    default: return .unknown(name)
+    }
+  }
+
+  private static func request(
+    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ isBroken: inout Bool
+  ) throws(JSONError) -> ClientRequest {
+    let start = reader.offset
+    var number: Int64?
+    var action: String?
+    var body: Int?
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      switch key {
+      case "r": number = try reader.optionalInt()
+      case "a": action = try reader.readString()
+      case "b":
+        // The usual order of fields is r, a, b; then the body is read right here, once.
+        if let number, let action {
+          switch RequestBody.action(action, &reader, bytes) {
+          case .success(let value):
+            while try reader.nextKey() != nil { try reader.skipValue() }
+            return ClientRequest(number, value)
+          case .failure(let error):
+            isBroken = true
+            return ClientRequest(number, .invalid(action, error))
+          }
+        }
+        body = reader.offset
+        try reader.skipValue()
+      default: try reader.skipValue()
+      }
+    }
+    guard let number else { throw JSONError(.unexpectedType, at: start) }
+    guard let action else { return ClientRequest(number, .unknown("")) }
+    let end = reader.offset
+    if let body { reader.rewind(to: body) }
+    let parsed = RequestBody.action(action, &reader, bytes, isMissing: body == nil)
+    reader.rewind(to: end)
+    switch parsed {
+    case .success(let value): return ClientRequest(number, value)
+    case .failure(let error): return ClientRequest(number, .invalid(action, error))
+    }
+  }
+}

@@ -1,0 +1,92 @@
+// Fields that several messages share. A field of a wrong type is an error of the message's sender;
+// null counts as absent, since JavaScript sends it for what is undefined.
+
+import RealtimeModel
+
+extension JSONReader {
+  mutating func skippingNull() throws(JSONError) -> Bool {
+    guard try peekKind() == .null else { return false }
+    try readNull()
+    return true
+  }
+
+  mutating func optionalString() throws(JSONError) -> String? {
+    try skippingNull() ? nil : try readString()
+  }
+
+  mutating func optionalInt() throws(JSONError) -> Int64? {
+    if try skippingNull() { return nil }
+    let start = offset
+    switch try readNumber() {
+    case .int(let value): return value
+    case .double(let value):
+      guard let exact = Int64(exactly: value) else { throw JSONError(.unexpectedType, at: start) }
+      return exact
+    }
+  }
+
+  mutating func strings() throws(JSONError) -> [String] {
+    var strings: [String] = []
+    try beginArray()
+    while try nextElement() { strings.append(try readString()) }
+    return strings
+  }
+
+  /// Reads an object of relative paths and what belongs there, as in updates. Order is kept.
+  mutating func children(_ rules: NodeRules) throws(JSONError) -> [(Path, Node)] {
+    if try skippingNull() { return [] }
+    guard try peekKind() == .object else {
+      throw JSONError(.invalidData, at: offset, detail: "an update must be an object of paths and values")
+    }
+    var children: [(Path, Node)] = []
+    try beginObject()
+    while let key = try nextKey() {
+      let place = offset
+      let path: Path
+      do throws(RealtimeError) {
+        path = rules == .write ? try Path(validating: key, allowingPriority: true) : Path(key)
+      } catch {
+        throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
+      }
+      let node = try readNode(rules)
+      if rules == .write, path.isPriority { try check(priority: node, at: place) }
+      children.append((path, node))
+    }
+    return children
+  }
+
+  /// Refuses data for a `.priority` path that cannot be a priority.
+  func check(priority node: Node, at place: Int) throws(JSONError) {
+    if node.isEmpty { return }
+    if let value = node.leafValue, node.priority == nil {
+      do throws(RealtimeError) {
+        _ = try Priority(value)
+        return
+      } catch {}
+    }
+    throw JSONError(.invalidData, at: place, detail: "priority must be null, a number or a string")
+  }
+
+  /// Reads a query object; empty or null is the default query.
+  mutating func querySpec() throws(JSONError) -> QuerySpec {
+    if try skippingNull() { return .default }
+    let place = offset
+    var fields: [(name: String, value: LeafValue?)] = []
+    try beginObject()
+    while let name = try nextKey() {
+      let node = try readNode(.read)
+      if case .children = node.content {
+        throw JSONError(.invalidData, at: place, detail: "the query's \(name) must not be an object")
+      }
+      fields.append((name, node.leafValue))
+    }
+    do throws(RealtimeError) { return try QuerySpec(wireFields: fields) } catch {
+      throw JSONError(.invalidQuery, at: place, detail: error.message)
+    }
+  }
+}
+
+extension JSONError.Code {
+  /// A query object that is no query; the detail is the whole message.
+  static let invalidQuery = JSONError.Code(name: "invalid query")
+}

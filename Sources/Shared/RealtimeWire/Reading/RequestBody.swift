@@ -1,0 +1,180 @@
+// The body of a request: one set of fields for all actions, of which each action needs some.
+
+import RealtimeModel
+
+struct RequestBody {
+  var path: Path?
+  var data: Node?
+  var children: [(Path, Node)] = []
+  var query = QuerySpec.default
+  var queryText: [UInt8]?
+  var tag: Int64?
+  var hash: String?
+  var compoundHash: CompoundHashFields?
+  var credential: String?
+  var override: AuthenticateRequest.Override?
+  var token: String?
+  var counters: [String: Int64] = [:]
+
+  /// What an action's `d` holds.
+  private enum Data {
+    case none, node, children
+  }
+
+  /// Reads the body of an action.
+  static func action(
+    _ name: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, isMissing: Bool = false
+  ) -> Result<ClientAction, RealtimeError> {
+    do throws(RealtimeError) {
+      var body = RequestBody()
+      if !isMissing {
+        do throws(JSONError) {
+          try body.read(&reader, bytes, name)
+        } catch {
+          switch error.code {
+          case .invalidQuery: throw RealtimeError(.failure, error.detail)
+          case .unexpectedType: throw .invalidData("field of a wrong type in the request")
+          default: throw error.realtimeError(in: bytes)
+          }
+        }
+      }
+      return .success(try body.action(name))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private static func data(of action: String) -> Data {
+    switch action {
+    case "p", "o": .node
+    case "m", "om": .children
+    default: .none
+    }
+  }
+
+  private mutating func read(
+    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ action: String
+  ) throws(JSONError) {
+    if try reader.peekKind() != .object {
+      // `unauth` and the like may come with null or nothing of interest.
+      try reader.skipValue()
+      return
+    }
+    var pathText: String?
+    var dataPlace = 0
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      switch key {
+      case "p": pathText = try reader.readString()
+      case "d":
+        dataPlace = reader.offset
+        switch Self.data(of: action) {
+        case .none: try reader.skipValue()
+        case .node: data = try reader.readNode()
+        case .children: children = try reader.children(.write)
+        }
+      case "q":
+        let start = reader.offset
+        query = try reader.querySpec()
+        queryText = Array(bytes[start..<reader.offset])
+      case "t": tag = try reader.optionalInt()
+      case "h": hash = try reader.optionalString()
+      case "ch": compoundHash = try Self.compoundHash(&reader)
+      case "cred": credential = try reader.optionalString()
+      case "noauth":
+        if try reader.peekKind() == .bool {
+          if try reader.readBool() { override = .nobody }
+        } else {
+          try reader.skipValue()
+        }
+      case "authvar":
+        let value = try reader.readValue()
+        override = value.isNull ? nil : .variable(value)
+      case "token": token = try reader.optionalString()
+      case "c": counters = try Self.counters(&reader)
+      default: try reader.skipValue()
+      }
+    }
+    if let pathText {
+      let mayBePriority = action == "p" || action == "o"
+      do throws(RealtimeError) {
+        path = try Path(validating: pathText, allowingPriority: mayBePriority)
+      } catch {
+        throw JSONError(.invalidQuery, at: 0, detail: error.message)
+      }
+      if path?.isPriority == true, let data { try reader.check(priority: data, at: dataPlace) }
+    }
+  }
+
+  private static func compoundHash(_ reader: inout JSONReader) throws(JSONError) -> CompoundHashFields? {
+    if try reader.skippingNull() { return nil }
+    var fields = CompoundHashFields(posts: [], hashes: [])
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      switch key {
+      case "ps": fields.posts = try reader.strings()
+      case "hs": fields.hashes = try reader.strings()
+      default: try reader.skipValue()
+      }
+    }
+    return fields
+  }
+
+  private static func counters(_ reader: inout JSONReader) throws(JSONError) -> [String: Int64] {
+    guard try reader.peekKind() == .object else {
+      try reader.skipValue()
+      return [:]
+    }
+    var counters: [String: Int64] = [:]
+    try reader.beginObject()
+    while let key = try reader.nextKey() {
+      if try reader.peekKind() == .number, case .int(let value) = try reader.readNumber() {
+        counters[key] = value
+      } else if try reader.peekKind() != .number {
+        try reader.skipValue()
+      }
+    }
+    return counters
+  }
+
+  private func requiredPath() throws(RealtimeError) -> Path {
+    guard let path else { throw .invalidPath }
+    return path
+  }
+
+  private func requiredData() throws(RealtimeError) -> Node {
+    guard let data else { throw .invalidData("the request has no data") }
+    return data
+  }
+
+  private func action(_ name: String) throws(RealtimeError) -> ClientAction {
+    switch name {
+    case "q", "l":
+      var listen = ListenRequest(
+        path: try requiredPath(), query: query, tag: tag, hash: hash, queryText: queryText)
+      if let compoundHash {
+        guard compoundHash.hashes.count == compoundHash.posts.count + 1 else {
+          throw .invalidData("a compound hash needs one hash more than posts")
+        }
+        listen.compoundHash = compoundHash
+      }
+      return .listen(listen)
+    case "n", "u": return .unlisten(path: try requiredPath(), query: query, tag: tag)
+    case "g": return .get(path: try requiredPath(), query: query)
+    case "p": return .put(path: try requiredPath(), data: try requiredData(), hash: hash)
+    case "m": return .merge(path: try requiredPath(), children: children)
+    case "o": return .onDisconnectPut(path: try requiredPath(), data: try requiredData())
+    case "om": return .onDisconnectMerge(path: try requiredPath(), children: children)
+    case "oc": return .onDisconnectCancel(path: try requiredPath())
+    case "auth", "gauth":
+      guard let credential else { throw RealtimeError(.invalidToken, "Could not parse auth token.") }
+      return .authenticate(
+        AuthenticateRequest(credential: credential, isOpaque: name == "gauth", override: override))
+    case "unauth": return .unauthenticate
+    case "appcheck": return .appCheck(token: token ?? "")
+    case "unappeck", "unappcheck": return .dropAppCheck
+    case "s": return .stats(counters)
+    default: return .unknown(name)
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import RealtimeWire
+import Testing
+
+/// SplitMix64: the same seed gives the same texts on every machine.
+struct SeededRandom: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+}
+
+@Suite("Frames of protocol v5")
+struct FrameTests {
+  private func pieces(_ text: String) -> [Substring]? {
+    let bytes = Array(text.utf8)
+    return bytes.withUnsafeBytes { raw in MessageSplitter.pieces(of: raw) }?
+      .map { Substring(decoding: bytes[$0], as: UTF8.self) }
+  }
+
+  private func receive(_ assembler: inout MessageAssembler, _ text: some StringProtocol)
+    -> MessageAssembler.Received
+  {
+    Array(text.utf8).withUnsafeBytes { assembler.receive($0) }
+  }
+
+  @Test("a message of 16,384 characters goes out whole, one more is cut")
+  func threshold() {
+    #expect(pieces(String(repeating: "x", count: 16_384))?.count == 1)
+    #expect(pieces(String(repeating: "x", count: 16_385))?.map(\.count) == [16_384, 1])
+    #expect(pieces(String(repeating: "x", count: 40_000))?.map(\.count) == [16_384, 16_384, 7_232])
+    #expect(pieces("")?.count == 1)
+  }
+
+  @Test("pieces are measured in UTF-16 units and never tear a surrogate pair")
+  func surrogates() throws {
+    let text = String(repeating: "x", count: 16_383) + "😀" + String(repeating: "y", count: 16_382) + "z"
+    let cut = try #require(pieces(text))
+    #expect(cut.map(\.utf16.count) == [16_383, 16_384, 1])
+    #expect(cut.joined() == text)
+    #expect(pieces(String(repeating: "é", count: 16_384))?.count == 1)
+    #expect(pieces(String(repeating: "€", count: 16_385))?.count == 2)
+  }
+
+  @Test("a message that needs more than 9,999 pieces is not sent at all")
+  func tooManyPieces() {
+    let bytes = Array(repeating: UInt8(ascii: "x"), count: 3 * 9_999 + 1)
+    #expect(bytes.dropLast().withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) }?.count == 9_999)
+    #expect(bytes.withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) } == nil)
+  }
+
+  @Test("random texts survive cutting and putting together")
+  func roundTrip() throws {
+    var random = SeededRandom(state: 1)
+    let alphabet = ["a", "é", "€", "😀", "0"]
+    for _ in 0..<60 {
+      let run = alphabet[random.below(5)]
+      let text = "{" + String(repeating: run, count: random.below(40_000)) + alphabet[random.below(5)] + "}"
+      let cut = try #require(pieces(text))
+      var assembler = MessageAssembler(maximumBytes: 1 << 20)
+      guard cut.count > 1 else {
+        #expect(receive(&assembler, text) == .message)
+        continue
+      }
+      #expect(receive(&assembler, String(cut.count)) == .nothing)
+      for piece in cut.dropLast() {
+        #expect(piece.utf16.count <= 16_384)
+        #expect(receive(&assembler, piece) == .nothing)
+      }
+      #expect(receive(&assembler, try #require(cut.last)) == .assembled(Array(text.utf8)))
+    }
+  }
+
+  @Test("a lone zero and an empty frame are signs of life, not messages")
+  func keepAlive() {
+    var assembler = MessageAssembler(maximumBytes: 100)
+    #expect(receive(&assembler, "0") == .nothing)
+    #expect(receive(&assembler, "") == .nothing)
+    #expect(receive(&assembler, "{}") == .message)
+    #expect(receive(&assembler, "000000") == .nothing)
+    #expect(receive(&assembler, "{}") == .message)
+  }
+
+  @Test("a count of one announces one piece, even one that looks like a number")
+  func countOfOne() {
+    var assembler = MessageAssembler(maximumBytes: 100)
+    #expect(receive(&assembler, "1") == .nothing)
+    #expect(receive(&assembler, "{}") == .assembled(Array("{}".utf8)))
+    #expect(receive(&assembler, "2") == .nothing)
+    #expect(receive(&assembler, "7") == .nothing)
+    #expect(receive(&assembler, "0") == .assembled(Array("70".utf8)))
+    #expect(receive(&assembler, "{}") == .message)
+  }
+
+  @Test("a message beyond the limit is counted to its end and leaves its beginning")
+  func oversized() {
+    var assembler = MessageAssembler(maximumBytes: 10)
+    #expect(receive(&assembler, "3") == .nothing)
+    #expect(receive(&assembler, "{\"r\":7,") == .nothing)
+    #expect(receive(&assembler, "12345678") == .nothing)
+    #expect(receive(&assembler, "}") == .oversized(beginning: Array("{\"r\":7,12345678}".utf8)))
+    #expect(receive(&assembler, "{}") == .message)
+    #expect(receive(&assembler, "1") == .nothing)
+    #expect(receive(&assembler, "12345678901") == .oversized(beginning: Array("12345678901".utf8)))
+  }
+
+  @Test("a count that no peer may send is followed to its end without keeping the pieces")
+  func impossibleCount() {
+    var assembler = MessageAssembler(maximumBytes: 1 << 20)
+    #expect(receive(&assembler, "10000") == .nothing)
+    for _ in 1..<10_000 { #expect(receive(&assembler, "piece") == .nothing) }
+    guard case .oversized(let beginning) = receive(&assembler, "end") else {
+      Issue.record("the end of an oversized message is told")
+      return
+    }
+    #expect(beginning.count == 4096)
+    #expect(receive(&assembler, "{}") == .message)
+  }
+
+  @Test("a number of seven digits or with other characters is a message")
+  func notACount() {
+    var assembler = MessageAssembler(maximumBytes: 100)
+    for text in ["1234567", "-1", "1.0", "+1", " 1", "1e3"] { #expect(receive(&assembler, text) == .message) }
+  }
+}

@@ -1,0 +1,109 @@
+import RealtimeModel
+import RealtimeWire
+import Testing
+
+@Suite("Server messages of protocol v5")
+struct ServerMessageTests {
+  private func read(_ text: String) throws -> ServerMessage {
+    let bytes = Array(text.utf8)
+    return try bytes.withUnsafeBytes { raw in try ServerMessage(json: raw) }
+  }
+
+  @Test(
+    "every message reads and is written again as it was",
+    arguments: [
+      #"{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"localhost:9000","s":"abc"}}}"#,
+      #"{"t":"c","d":{"t":"r","d":"other:9000"}}"#, #"{"t":"c","d":{"t":"s","d":"gone"}}"#,
+      #"{"t":"c","d":{"t":"e","d":"oops"}}"#, #"{"t":"c","d":{"t":"o","d":{}}}"#,
+      #"{"t":"c","d":{"t":"a","d":{}}}"#,
+      #"{"t":"c","d":{"t":"n","d":{}}}"#, #"{"t":"d","d":{"r":4,"b":{"s":"ok","d":""}}}"#,
+      #"{"t":"d","d":{"r":5,"b":{"s":"datastale","d":"Transaction hash does not match"}}}"#,
+      #"{"t":"d","d":{"r":4,"b":{"s":"ok","d":{"a":{".value":1,".priority":2}}}}}"#,
+      #"{"t":"d","d":{"a":"d","b":{"p":"shop/tea/stock","d":42}}}"#,
+      #"{"t":"d","d":{"a":"d","b":{"p":"notes","d":null,"t":1}}}"#,
+      #"{"t":"d","d":{"a":"m","b":{"p":"log","d":{"k2":null,"k4":{"msg":"new"}},"t":6}}}"#,
+      #"{"t":"d","d":{"a":"m","b":{"p":"","d":{"posts/p1":{"t":"hi"},"count/u1":8}}}}"#,
+      #"{"t":"d","d":{"a":"rm","b":{"p":"doc","d":[{"s":"a/x","e":"b","m":{"b":"r"}},{"s":"b","m":{"c":true}}]}}}"#,
+      #"{"t":"d","d":{"a":"rm","b":{"p":"doc","d":[{"m":null}],"t":2}}}"#,
+      #"{"t":"d","d":{"a":"c","b":{"p":"mail"}}}"#,
+      #"{"t":"d","d":{"a":"c","b":{"p":"mail","q":[{"sp":"u1","sin":true}]}}}"#,
+      #"{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired"}}}"#,
+      #"{"t":"d","d":{"a":"apc","b":{"s":"invalid_token","d":"no"}}}"#,
+      #"{"t":"d","d":{"a":"sd","b":{"msg":"why"}}}"#,
+    ])
+  func roundTrip(text: String) throws {
+    #expect(String(decoding: try read(text).json(), as: UTF8.self) == text)
+  }
+
+  @Test("a failed request's error has the server's text, or else its status")
+  func errors() throws {
+    guard
+      case .response(let failed) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied","d":"No"}}}"#),
+      case .response(let bare) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied"}}}"#),
+      case .response(let fine) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
+    else {
+      Issue.record("answers were expected")
+      return
+    }
+    #expect(failed.error == RealtimeError(.permissionDenied, "No"))
+    #expect(bare.error == RealtimeError(.permissionDenied, "permission_denied"))
+    #expect(fine.error == nil)
+  }
+
+  @Test("a listen's warnings arrive as an object of indexes")
+  func warnings() throws {
+    let bytes = ServerResponse.json(3, .ok) { writer in
+      writer.beginObject()
+      writer.key("w")
+      writer.beginArray()
+      writer.string("no_index")
+      writer.endArray()
+      writer.endObject()
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    #expect(text == #"{"t":"d","d":{"r":3,"b":{"s":"ok","d":{"w":["no_index"]}}}}"#)
+    guard case .response(let response) = try read(text) else {
+      Issue.record("an answer was expected")
+      return
+    }
+    #expect(response.payload.descendant("w/0") == .leaf(.string("no_index")))
+  }
+
+  @Test("one encoded push serves every subscriber, whatever its number")
+  func sharedPush() {
+    let text = PushText(data: .leaf(.int(1)), at: "a/b")
+    #expect(
+      String(decoding: text.message(tag: nil), as: UTF8.self)
+        == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
+    let tagged = String(decoding: text.bytes + PushText.ending(tag: 12), as: UTF8.self)
+    #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
+  }
+
+  @Test("unknown messages are given as such; what is no message is refused")
+  func unknown() throws {
+    guard case .control(.unknown("zz")) = try read(#"{"t":"c","d":{"t":"zz"}}"#),
+      case .push(.unknown("zz")) = try read(#"{"t":"d","d":{"a":"zz","b":{"q":1}}}"#)
+    else {
+      Issue.record("unknown messages were expected")
+      return
+    }
+    for text in ["", "{}", #"{"t":"d","d":{}}"#, #"{"t":"x","d":{}}"#, #"{"t":"d","d":{"a":"d"}}"#] {
+      #expect(throws: WireError.self) { try read(text) }
+    }
+  }
+
+  @Test("random damage gives a message or an error, never a crash")
+  func damage() {
+    var random = SeededRandom(state: 3)
+    let seed = Array(
+      #"{"t":"d","d":{"a":"rm","b":{"p":"doc","d":[{"s":"a/x","e":"b","m":{"b":"r"}},{"s":"b","m":{"c":true}}],"t":2}}}"#
+        .utf8)
+    for _ in 0..<20_000 {
+      var bytes = seed
+      for _ in 0...random.below(4) { bytes[random.below(bytes.count)] = seed[random.below(seed.count)] }
+      bytes.withUnsafeBytes { raw in
+        if let message = try? ServerMessage(json: raw) { _ = message.json() }
+      }
+    }
+  }
+}
