@@ -1,0 +1,127 @@
+// The references: servers that do the least a server can do, on the same library, as processes of their own
+// (`Benchmarks bare-http2`, `Benchmarks bare-websocket`). They print the port they listen on.
+
+import FirestoreProtobuf
+import NIOCore
+import NIOHPACK
+import NIOHTTP1
+import NIOHTTP2
+import NIOPosix
+import NIOWebSocket
+import SwiftProtobuf
+
+/// Answers every unary call with the same GetDocument result, after decoding the request and encoding the answer
+/// with real protobuf messages.
+enum BareHTTP2Server {
+  static func run() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let document = BenchmarkDocument.message(name: BenchmarkDocument.name("bare"))
+    let channel = try await ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: 1024)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          let handler = NIOHTTP2Handler(
+            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: .init(), streamConfiguration: .init(),
+            inboundStreamInitializer: { stream in
+              stream.eventLoop.makeCompletedFuture {
+                try stream.pipeline.syncOperations.addHandler(BareUnaryHandler(document: document))
+              }
+            })
+          try channel.pipeline.syncOperations.addHandler(handler)
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    announce(channel)
+    try await channel.closeFuture.get()
+  }
+}
+
+private final class BareUnaryHandler: ChannelInboundHandler {
+  typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundOut = HTTP2Frame.FramePayload
+
+  private let document: Google_Firestore_V1_Document
+  private var request = ByteBuffer()
+
+  init(document: Google_Firestore_V1_Document) { self.document = document }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .data(let frame) = unwrapInboundIn(data) else { return }
+    if case .byteBuffer(var bytes) = frame.data { request.writeBuffer(&bytes) }
+    guard frame.endStream, request.readableBytes >= 5 else { return }
+    request.moveReaderIndex(forwardBy: 5)
+    guard
+      (try? Google_Firestore_V1_GetDocumentRequest(serializedBytes: Array(request.readableBytesView))) != nil,
+      let bytes: [UInt8] = try? document.serializedBytes()
+    else { return context.close(promise: nil) }
+    context.write(
+      wrapOutboundOut(.headers(.init(headers: [":status": "200", "content-type": "application/grpc"]))), promise: nil)
+    context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed(bytes))))), promise: nil)
+    context.writeAndFlush(
+      wrapOutboundOut(.headers(.init(headers: ["grpc-status": "0"], endStream: true))), promise: nil)
+  }
+}
+
+/// Broadcasts each text frame it gets to every connection, its sender included, encoded once.
+enum BareWebSocketServer {
+  static func run() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let loop = group.next()
+    let hub = NIOLoopBound(BroadcastHub(), eventLoop: loop)
+    let upgrader = NIOWebSocketServerUpgrader(
+      maxFrameSize: 1 << 20,
+      shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
+      upgradePipelineHandler: { channel, _ in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(BroadcastHandler(hub: hub.value))
+        }
+      })
+    let channel = try await ServerBootstrap(group: loop)
+      .serverChannelOption(.backlog, value: 4096)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .childChannelInitializer { channel in
+        channel.pipeline.configureHTTPServerPipeline(
+          withServerUpgrade: (upgraders: [upgrader], completionHandler: { _ in }))
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    announce(channel)
+    try await channel.closeFuture.get()
+  }
+}
+
+/// The open connections of the bare broadcast, all on one event loop.
+private final class BroadcastHub {
+  var channels: [ObjectIdentifier: any Channel] = [:]
+}
+
+private final class BroadcastHandler: ChannelInboundHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias OutboundOut = WebSocketFrame
+
+  private let hub: BroadcastHub
+  init(hub: BroadcastHub) { self.hub = hub }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    hub.channels[ObjectIdentifier(context.channel)] = context.channel
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    hub.channels[ObjectIdentifier(context.channel)] = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let frame = unwrapInboundIn(data)
+    guard frame.opcode == .text else { return }
+    // Encoded once: the same bytes go to everyone, past the frame encoder's own work.
+    let answer = WebSocketFrame(fin: true, opcode: .text, data: frame.unmaskedData)
+    for channel in hub.channels.values { channel.writeAndFlush(answer, promise: nil) }
+  }
+}
+
+private func announce(_ channel: any Channel) {
+  print("port \(channel.localAddress?.port ?? 0)")
+  fflush(stdout)
+}

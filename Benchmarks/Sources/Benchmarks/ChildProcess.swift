@@ -1,0 +1,63 @@
+// A server under test or a reference, as a process of its own.
+
+import Foundation
+
+final class ChildProcess {
+  private let process = Process()
+  private let output = Pipe()
+  let port: Int
+
+  var identifier: Int32 { process.processIdentifier }
+
+  /// Starts a program and waits for the line that tells its port; `portOf` reads it from a line, or returns nil.
+  /// Lines are read until `portOf` has answered and, if `ready` is given, that line was seen.
+  init(_ path: String, _ arguments: [String], ready: String? = nil, portOf: (String) -> Int?) throws {
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    var found: Int?
+    var text = ""
+    scan: while true {
+      let bytes = output.fileHandleForReading.availableData
+      if bytes.isEmpty { break }
+      text += String(decoding: bytes, as: UTF8.self)
+      var isReady = ready == nil
+      for line in text.split(separator: "\n") {
+        if found == nil, let port = portOf(String(line)) { found = port }
+        if let ready, line.contains(ready) { isReady = true }
+      }
+      if found != nil, isReady { break scan }
+    }
+    guard let found else {
+      throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not tell its port: \(text)")
+    }
+    port = found
+    // Whatever it prints later must not fill the pipe and stop it.
+    output.fileHandleForReading.readabilityHandler = { handle in
+      if handle.availableData.isEmpty { handle.readabilityHandler = nil }
+    }
+  }
+
+  /// Resident memory in bytes.
+  func residentBytes() throws -> Int {
+    let ps = Process()
+    let pipe = Pipe()
+    ps.executableURL = URL(fileURLWithPath: "/bin/ps")
+    ps.arguments = ["-o", "rss=", "-p", "\(identifier)"]
+    ps.standardOutput = pipe
+    try ps.run()
+    ps.waitUntilExit()
+    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    guard let kilobytes = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+      throw BenchmarkFailure("ps told no memory for process \(identifier)")
+    }
+    return kilobytes * 1024
+  }
+
+  func stop() {
+    process.terminate()
+    process.waitUntilExit()
+  }
+}

@@ -1,0 +1,82 @@
+// WebSocket clients that do nothing but load: many listeners that count what they get, and one writer.
+
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOWebSocket
+
+/// What all listeners of one event loop have counted.
+final class DeliveryCount {
+  var messages = 0
+  var open = 0
+}
+
+/// One WebSocket connection: sends text, counts or hands on the text frames it gets.
+final class WebSocketConnection: Sendable {
+  let channel: any Channel
+  private init(channel: any Channel) { self.channel = channel }
+
+  static func connect(
+    port: Int, path: String, on group: any EventLoopGroup, onText: @escaping @Sendable (ByteBuffer, any Channel) -> Void
+  ) async throws -> WebSocketConnection {
+    let upgraded = group.any().makePromise(of: (any Channel).self)
+    let channel = try await ClientBootstrap(group: group)
+      .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      .channelInitializer { channel in
+        let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: 1 << 20) { channel, _ in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(TextReceiver(onText: onText))
+            upgraded.succeed(channel)
+          }
+        }
+        return channel.pipeline.addHTTPClientHandlers(
+          leftOverBytesStrategy: .forwardBytes,
+          withClientUpgrade: (upgraders: [upgrader], completionHandler: { _ in }))
+      }
+      .connect(host: "127.0.0.1", port: port).get()
+    var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path)
+    head.headers.add(name: "Host", value: "127.0.0.1:\(port)")
+    head.headers.add(name: "Content-Length", value: "0")
+    channel.write(HTTPClientRequestPart.head(head), promise: nil)
+    channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
+    channel.closeFuture.whenComplete { _ in upgraded.fail(BenchmarkFailure("closed before the upgrade")) }
+    return WebSocketConnection(channel: try await upgraded.futureResult.get())
+  }
+
+  func send(_ text: String) {
+    var bytes = channel.allocator.buffer(capacity: text.utf8.count)
+    bytes.writeString(text)
+    channel.writeAndFlush(
+      WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: bytes), promise: nil)
+  }
+
+  func close() { channel.close(promise: nil) }
+}
+
+private final class TextReceiver: ChannelInboundHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias OutboundOut = WebSocketFrame
+
+  private let onText: @Sendable (ByteBuffer, any Channel) -> Void
+  init(onText: @escaping @Sendable (ByteBuffer, any Channel) -> Void) { self.onText = onText }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let frame = unwrapInboundIn(data)
+    switch frame.opcode {
+    case .text:
+      onText(frame.data, context.channel)
+    case .ping:
+      context.writeAndFlush(
+        wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.data)), promise: nil)
+    default:
+      break
+    }
+  }
+}
+
+enum WebSocketFrameFactory {
+  /// A masked text frame, as a client must send it.
+  static func text(_ bytes: ByteBuffer) -> WebSocketFrame {
+    WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: bytes)
+  }
+}
