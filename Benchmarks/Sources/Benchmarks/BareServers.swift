@@ -122,6 +122,5 @@ private final class BroadcastHandler: ChannelInboundHandler {
 }
 
 private func announce(_ channel: any Channel) {
-  print("port \(channel.localAddress?.port ?? 0)")
-  fflush(stdout)
+  say("port \(channel.localAddress?.port ?? 0)")
 }

@@ -2,6 +2,11 @@
 
 import Foundation
 
+/// Prints a line at once, also into a pipe.
+func say(_ line: String) {
+  FileHandle.standardOutput.write(Data((line + "\n").utf8))
+}
+
 final class ChildProcess {
   private let process = Process()
   private let output = Pipe()

@@ -60,8 +60,8 @@ default:
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
   let rounds = Int(option("--rounds", "5")) ?? 5
   let only = option("--only", "")
-  print("| measurement / reference | Hearth | reference | ratio | goal |")
-  print("|---|---|---|---|---|")
+  say("| measurement / reference | Hearth | reference | ratio | goal |")
+  say("|---|---|---|---|---|")
   for row in rows where only.isEmpty || row.name.contains(only) {
     var measured: [Double] = []
     var reference: [Double] = []
@@ -70,8 +70,7 @@ default:
       reference.append(try await row.reference(setting))
     }
     let (a, b) = (median(measured), median(reference))
-    print(
+    say(
       "| \(row.name) | \(grouped(a)) \(row.unit) | \(grouped(b)) | \(String(format: "%.2f", a / max(b, 1))) | \(row.goal) |")
-    fflush(stdout)
   }
 }
