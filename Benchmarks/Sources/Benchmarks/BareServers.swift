@@ -69,7 +69,7 @@ enum BareWebSocketServer {
   static func run() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let loop = group.next()
-    let hub = NIOLoopBound(BroadcastHub(), eventLoop: loop)
+    let hub = NIOLoopBoundBox.makeBoxSendingValue(BroadcastHub(), eventLoop: loop)
     let upgrader = NIOWebSocketServerUpgrader(
       maxFrameSize: 1 << 20,
       shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },

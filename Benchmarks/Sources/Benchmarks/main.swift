@@ -45,32 +45,41 @@ func grouped(_ value: Double) -> String {
 }
 
 let arguments = CommandLine.arguments
-switch arguments.dropFirst().first {
-case "bare-http2":
-  try await BareHTTP2Server.run()
-case "bare-websocket":
-  try await BareWebSocketServer.run()
-default:
-  func option(_ name: String, _ fallback: String) -> String {
-    guard let at = arguments.firstIndex(of: name), at + 1 < arguments.count else { return fallback }
-    return arguments[at + 1]
-  }
+
+func option(_ name: String, _ fallback: String) -> String {
+  guard let at = arguments.firstIndex(of: name), at + 1 < arguments.count else { return fallback }
+  return arguments[at + 1]
+}
+
+func printTable() async throws {
   let setting = Setting(
     hearth: option("--hearth", "../.build/release/hearth"), own: arguments[0],
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
   let rounds = Int(option("--rounds", "5")) ?? 5
   let only = option("--only", "")
+  let referenceOnly = arguments.contains("--reference-only")
   say("| measurement / reference | Hearth | reference | ratio | goal |")
   say("|---|---|---|---|---|")
   for row in rows where only.isEmpty || row.name.contains(only) {
     var measured: [Double] = []
     var reference: [Double] = []
     for _ in 0..<rounds {
-      measured.append(try await row.measure(setting))
+      if !referenceOnly { measured.append(try await row.measure(setting)) }
       reference.append(try await row.reference(setting))
     }
-    let (a, b) = (median(measured), median(reference))
-    say(
-      "| \(row.name) | \(grouped(a)) \(row.unit) | \(grouped(b)) | \(String(format: "%.2f", a / max(b, 1))) | \(row.goal) |")
+    let (a, b) = (measured.isEmpty ? 0 : median(measured), median(reference))
+    let ratio = String(format: "%.2f", a / max(b, 1))
+    say("| \(row.name) | \(grouped(a)) \(row.unit) | \(grouped(b)) | \(ratio) | \(row.goal) |")
   }
+}
+
+do {
+  switch arguments.dropFirst().first {
+  case "bare-http2": try await BareHTTP2Server.run()
+  case "bare-websocket": try await BareWebSocketServer.run()
+  default: try await printTable()
+  }
+} catch {
+  FileHandle.standardError.write(Data("benchmarks: \(error)\n".utf8))
+  exit(1)
 }
