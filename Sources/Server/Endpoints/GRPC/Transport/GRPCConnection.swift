@@ -1,0 +1,54 @@
+// What the gRPC streams of one HTTP/2 connection share: the methods, the task runner, the budget for requests that
+// have arrived in part.
+
+import GRPCFraming
+import Logging
+import NIOCore
+import NIOHTTP2
+
+/// The gRPC side of one HTTP/2 connection. Confined to its event loop but for its constants.
+final class GRPCConnection {
+  let methods: GRPCMethods
+  let limits: HTTP2Limits
+  let tasks: LoopTasks
+  let log: Logger
+  /// Installs handlers for a stream that is not gRPC.
+  let fallback: @Sendable (any Channel) throws -> Void
+  private var bufferedBytes = 0
+
+  init(
+    methods: GRPCMethods, limits: HTTP2Limits, eventLoop: any EventLoop, log: Logger,
+    fallback: @escaping @Sendable (any Channel) throws -> Void
+  ) {
+    self.methods = methods
+    self.limits = limits
+    self.tasks = LoopTasks(eventLoop)
+    self.log = log
+    self.fallback = fallback
+  }
+
+  /// Accounts for a stream that holds `new` bytes of requests instead of `old`; false if that is more than the
+  /// connection may hold.
+  func hold(_ new: Int, insteadOf old: Int) -> Bool {
+    bufferedBytes += new - old
+    return bufferedBytes <= limits.maximumBufferedRequestBytes || new <= old
+  }
+}
+
+extension PortProtocols {
+  /// The initializer of HTTP/2 connections that serve gRPC, and hand every other stream to `fallback`.
+  static func grpcStreams(
+    _ methods: GRPCMethods, limits: HTTP2Limits, log: Logger,
+    fallback: @escaping @Sendable (any Channel) throws -> Void
+  ) -> @Sendable (any Channel) -> @Sendable (any Channel) throws -> Void {
+    { channel in
+      let connection = NIOLoopBound(
+        GRPCConnection(
+          methods: methods, limits: limits, eventLoop: channel.eventLoop, log: log, fallback: fallback),
+        eventLoop: channel.eventLoop)
+      return { stream in
+        try stream.pipeline.syncOperations.addHandler(GRPCStreamHandler(connection.value))
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+// The methods a port serves over gRPC, by path, and what a method is: one message in and one out, one in and a
+// stream out, or a conversation.
+
+public import GRPCFraming
+public import NIOCore
+
+/// The gRPC methods of one port.
+public struct GRPCMethods: Sendable {
+  /// One way to serve a call. Messages in have no prefix; messages out are framed already
+  /// (`ByteBuffer.writeGRPCMessage`), so that bytes made for many streams are framed once.
+  ///
+  /// What is thrown ends the call: a ``GRPCStatus`` as it is, anything else as INTERNAL without detail.
+  public enum Method: Sendable {
+    /// One request, one answer.
+    case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request, any number of answers.
+    case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, GRPCResponder) async throws -> Void)
+    /// A conversation; the closure runs on the stream's event loop.
+    case duplex(@Sendable (GRPCRequestHead, GRPCResponder) throws -> any GRPCCall)
+  }
+
+  private let methods: [String: Method]
+  private let services: Set<String>
+
+  /// Names one service's methods, and those of its methods that are known but not served.
+  public init(service: String, _ methods: [String: Method]) {
+    self.methods = Dictionary(uniqueKeysWithValues: methods.map { ("/\(service)/\($0.key)", $0.value) })
+    self.services = [service]
+  }
+
+  /// The method of a path.
+  /// - Throws: UNIMPLEMENTED that names what is missing, the service or the method.
+  func method(of head: GRPCRequestHead) throws(GRPCStatus) -> Method {
+    if let method = methods[head.path] { return method }
+    guard services.contains(String(head.service)) else {
+      throw GRPCStatus(
+        .unimplemented, "The service of '\(head.path.prefix(200))' does not exist on this server.")
+    }
+    throw GRPCStatus(
+      .unimplemented,
+      "The method '\(head.method.prefix(100))' of \(head.service) is not implemented by this server.")
+  }
+}
+
+/// The server's side of a conversation, confined to the stream's event loop: every call arrives on it.
+public protocol GRPCCall: AnyObject {
+  /// Takes the next request message.
+  func receive(_ message: ByteBuffer)
+  /// The client will send nothing more. The call goes on until it is finished through its responder.
+  func halfClose()
+  /// The stream is gone, whoever ended it: release everything. Called exactly once, last.
+  func end()
+}

@@ -1,0 +1,66 @@
+// The writing side of one call, usable from any task or thread; the work itself happens on the stream's event loop.
+//
+// Invariant: a sender waits while the client does not read, so what is queued for one stream stays near its
+// watermark, whoever produces it.
+
+public import GRPCFraming
+public import NIOCore
+
+/// Writes one call's answers.
+public final class GRPCResponder: Sendable {
+  /// The stream's event loop.
+  public let eventLoop: any EventLoop
+  private let handler: NIOLoopBound<GRPCStreamHandler>
+
+  init(_ handler: GRPCStreamHandler, on eventLoop: any EventLoop) {
+    self.eventLoop = eventLoop
+    self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
+  }
+
+  /// Sends framed messages, and returns once the stream can take more.
+  /// - Throws: `CancellationError` once the stream is gone.
+  public func send(_ framed: ByteBuffer) async throws {
+    if eventLoop.inEventLoop {
+      // The common case on the loop: written, and there is room for more.
+      if try handler.value.send(framed) { return }
+      try await withCheckedThrowingContinuation { handler.value.waitUntilWritable($0) }
+    } else {
+      try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        eventLoop.execute { [handler] in
+          do {
+            if try handler.value.send(framed) {
+              continuation.resume()
+            } else {
+              handler.value.waitUntilWritable(continuation)
+            }
+          } catch {
+            continuation.resume(throwing: error)
+          }
+        }
+      }
+    }
+  }
+
+  /// Ends the call with a status; what comes later is ignored.
+  public func finish(_ status: GRPCStatus) {
+    onLoop { $0.finish(status) }
+  }
+
+  /// Sends a last framed message and ends the call with OK.
+  func complete(_ framed: ByteBuffer) {
+    onLoop { $0.complete(framed) }
+  }
+
+  /// Stops or resumes the delivery of request messages, so that a client cannot queue work without bound.
+  public func setReading(_ enabled: Bool) {
+    onLoop { $0.setReading(enabled) }
+  }
+
+  private func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {
+    if eventLoop.inEventLoop {
+      body(handler.value)
+    } else {
+      eventLoop.execute { [handler] in body(handler.value) }
+    }
+  }
+}

@@ -1,0 +1,298 @@
+// One gRPC stream: moves bytes between the HTTP/2 stream channel, the framing state machine and the method.
+//
+// Invariants
+//   1. A call ends exactly once, with one status; a call whose client is gone is cancelled.
+//   2. A malformed or oversized request ends its own stream and no other.
+//   3. A unary method runs only when its request is complete: one message, then the half-close.
+//   4. Nothing here blocks; everything runs on the stream's event loop.
+
+import GRPCFraming
+import Logging
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+
+final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundOut = HTTP2Frame.FramePayload
+
+  private enum Phase {
+    case awaitingHead
+    case collecting(GRPCRequestHead, GRPCMethods.Method)
+    case duplex(any GRPCCall)
+    case running
+    case ended
+    case handedOver
+  }
+
+  private let connection: GRPCConnection
+  private var phase = Phase.awaitingHead
+  private var stream: GRPCServerStream
+  private var request: ByteBuffer?
+  private var heldBytes = 0
+  private var requestEnded = false
+  private var reading = true
+  private var task: Task<Void, Never>?
+  private var deadline: Scheduled<Void>?
+  private var waiters: [CheckedContinuation<Void, any Error>] = []
+  private var context: ChannelHandlerContext?
+
+  init(_ connection: GRPCConnection) {
+    self.connection = connection
+    self.stream = GRPCServerStream(maximumMessageSize: connection.limits.maximumMessageSize)
+  }
+
+  // MARK: Channel events
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    if case .handedOver = phase {} else { abandon() }
+    self.context = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .handedOver = phase { return context.fireChannelRead(data) }
+    switch unwrapInboundIn(data) {
+    case .headers(let block):
+      if case .awaitingHead = phase {
+        receive(head: block.headers, endStream: block.endStream, data: data, context: context)
+      } else if block.endStream {
+        requestEnded = true
+        stream.receiveEnd()
+        deliver()
+      }
+    case .data(let block):
+      guard case .byteBuffer(let bytes) = block.data else { return }
+      if block.endStream { requestEnded = true }
+      stream.receive(data: bytes, endStream: block.endStream)
+      deliver()
+    case .rstStream:
+      abandon()
+    default:
+      break
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if case .handedOver = phase {} else { abandon() }
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if case .handedOver = phase { return context.fireErrorCaught(error) }
+    abandon()
+    context.close(promise: nil)
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { resumeWaiters() }
+    context.fireChannelWritabilityChanged()
+  }
+
+  // MARK: The request
+
+  private func receive(
+    head headers: HPACKHeaders, endStream: Bool, data: NIOAny, context: ChannelHandlerContext
+  ) {
+    guard GRPCRequestHead.isGRPC(headers) else { return handOver(data, context: context) }
+    requestEnded = endStream
+    do {
+      let head = try stream.receive(headers: headers, endStream: endStream)
+      if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
+      do {
+        switch try connection.methods.method(of: head) {
+        case .duplex(let make):
+          phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop)))
+        case let method:
+          phase = .collecting(head, method)
+        }
+      } catch {
+        return fail(error)
+      }
+      deliver()
+    } catch {
+      write(final: error.headers)
+    }
+  }
+
+  /// Gives a stream of another protocol to the handlers that speak it.
+  private func handOver(_ data: NIOAny, context: ChannelHandlerContext) {
+    phase = .handedOver
+    do {
+      try connection.fallback(context.channel)
+    } catch {
+      context.close(promise: nil)
+      return
+    }
+    context.fireChannelRead(data)
+    context.pipeline.syncOperations.removeHandler(self, promise: nil)
+  }
+
+  /// Hands on what the framing has, until it has no more or the call does not want more now.
+  private func deliver() {
+    do {
+      while reading, let event = try stream.next() {
+        switch (phase, event) {
+        case (.duplex(let call), .message(let message)): call.receive(message)
+        case (.duplex(let call), .halfClose): call.halfClose()
+        case (.collecting, .message(let message)):
+          guard request == nil else {
+            throw GRPCStatus(.internal, "The method takes one request message, and more arrived.")
+          }
+          request = message
+        case (.collecting(let head, let method), .halfClose):
+          guard let request else {
+            throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
+          }
+          run(method, head, request)
+        default: return
+        }
+      }
+    } catch {
+      return fail(error)
+    }
+    account()
+  }
+
+  private func account() {
+    let held = stream.bufferedBytes + (request?.readableBytes ?? 0)
+    guard held != heldBytes else { return }
+    let fits = connection.hold(held, insteadOf: heldBytes)
+    heldBytes = held
+    if !fits {
+      finish(
+        GRPCStatus(
+          .resourceExhausted,
+          "This connection's requests under way exceed the limit of "
+            + "\(connection.limits.maximumBufferedRequestBytes) bytes."))
+    }
+  }
+
+  private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
+    guard let context else { return }
+    phase = .running
+    let responder = GRPCResponder(self, on: context.eventLoop)
+    let log = connection.log
+    switch method {
+    case .unary(let body):
+      task = connection.tasks.start {
+        do {
+          responder.complete(try await body(head, message))
+        } catch {
+          responder.finish(Self.status(of: error, log, head.path))
+        }
+      }
+    case .serverStreaming(let body):
+      task = connection.tasks.start {
+        do {
+          try await body(head, message, responder)
+          responder.finish(.ok)
+        } catch {
+          responder.finish(Self.status(of: error, log, head.path))
+        }
+      }
+    case .duplex: break
+    }
+  }
+
+  private func start(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
+    let handler = NIOLoopBound(self, eventLoop: eventLoop)
+    deadline = eventLoop.scheduleTask(in: .nanoseconds(timeout.nanoseconds)) {
+      handler.value.finish(GRPCStatus(.deadlineExceeded, "The deadline passed before the call was done."))
+    }
+  }
+
+  func setReading(_ enabled: Bool) {
+    guard reading != enabled, let context else { return }
+    reading = enabled
+    try? context.channel.syncOptions?.setOption(.autoRead, value: enabled)
+    if enabled { deliver() }
+  }
+
+  // MARK: The answer
+
+  /// Writes framed messages; false if the caller should wait before it writes more.
+  func send(_ framed: ByteBuffer) throws -> Bool {
+    guard !stream.isFinished, let context else { throw CancellationError() }
+    writeStart(context)
+    context.writeAndFlush(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: nil)
+    return context.channel.isWritable
+  }
+
+  func waitUntilWritable(_ continuation: CheckedContinuation<Void, any Error>) {
+    guard let context, !stream.isFinished else { return continuation.resume(throwing: CancellationError()) }
+    if context.channel.isWritable { return continuation.resume() }
+    waiters.append(continuation)
+  }
+
+  /// Writes the only message and OK in one flush.
+  func complete(_ framed: ByteBuffer) {
+    guard !stream.isFinished, let context else { return }
+    writeStart(context)
+    context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: nil)
+    finish(.ok)
+  }
+
+  func finish(_ status: GRPCStatus) {
+    guard let trailers = stream.finish(status) else { return }
+    write(final: trailers)
+  }
+
+  private func fail(_ error: any Error) {
+    finish(Self.status(of: error, connection.log, nil))
+  }
+
+  private func writeStart(_ context: ChannelHandlerContext) {
+    if let headers = stream.start() {
+      context.write(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
+    }
+  }
+
+  private func write(final headers: HPACKHeaders) {
+    guard let context else { return }
+    let ended = requestEnded
+    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: headers, endStream: true))), promise: nil)
+    if !ended {
+      // The client may still be sending; tell it to stop, without calling that an error.
+      context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: nil)
+    }
+    abandon()
+  }
+
+  /// Releases everything the call holds, however it ended.
+  private func abandon() {
+    if case .ended = phase { return }
+    let call: (any GRPCCall)? = if case .duplex(let call) = phase { call } else { nil }
+    phase = .ended
+    _ = stream.finish(.ok)
+    deadline?.cancel()
+    deadline = nil
+    task?.cancel()
+    task = nil
+    request = nil
+    _ = connection.hold(0, insteadOf: heldBytes)
+    heldBytes = 0
+    call?.end()
+    resumeWaiters()
+  }
+
+  private func resumeWaiters() {
+    guard !waiters.isEmpty else { return }
+    let resumed = waiters
+    waiters = []
+    let gone = stream.isFinished
+    for waiter in resumed {
+      if gone { waiter.resume(throwing: CancellationError()) } else { waiter.resume() }
+    }
+  }
+
+  private static func status(of error: any Error, _ log: Logger, _ path: String?) -> GRPCStatus {
+    if let status = error as? GRPCStatus { return status }
+    if error is CancellationError { return GRPCStatus(.cancelled, "The call was cancelled.") }
+    log.error("call failed", metadata: ["path": "\(path ?? "")", "error": "\(error)"])
+    return GRPCStatus(.internal, "The server failed to serve this call; its log says why.")
+  }
+}

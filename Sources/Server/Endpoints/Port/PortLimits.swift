@@ -1,0 +1,57 @@
+// Every limit of a listening port in one place: connections, times, and the budgets that bound what one peer
+// can make the server hold or do.
+
+public import NIOCore
+
+/// What one listening port allows.
+public struct PortLimits: Sendable {
+  /// Open connections at once; one more is closed as soon as it is accepted.
+  public var maximumConnections = 15_000
+  /// How long a new connection may take to finish TLS and show which protocol it speaks.
+  public var handshakeTimeout: TimeAmount = .seconds(10)
+  /// How long an HTTP/1.1 connection may take until its next request's head is complete.
+  public var requestHeadTimeout: TimeAmount = .seconds(75)
+  /// How long an HTTP/1.1 request's body may take once its head is complete.
+  public var requestBodyTimeout: TimeAmount = .seconds(60)
+  /// The largest HTTP/1.1 request body, in bytes.
+  public var maximumRequestBody = 10 << 20
+  /// The HTTP/2 part.
+  public var http2 = HTTP2Limits()
+
+  /// The defaults.
+  public init() {}
+}
+
+/// What one HTTP/2 connection allows.
+public struct HTTP2Limits: Sendable {
+  /// Streams open at once; the peer is told so in SETTINGS.
+  public var maximumConcurrentStreams = 1_000
+  /// A request's header block after decompression, in bytes: room for a long token.
+  public var maximumHeaderListSize = 64 << 10
+  /// Bytes the peer may send ahead on one stream, and on the connection as a whole.
+  public var streamWindow = 256 << 10
+  /// Bytes the peer may send ahead on the connection as a whole.
+  public var connectionWindow = 1 << 20
+  /// Bytes queued towards the peer on one stream above which its writers wait.
+  public var outboundHighWatermark = 64 << 10
+  /// Bytes queued towards the peer below which waiting writers go on.
+  public var outboundLowWatermark = 16 << 10
+  /// Bytes of incomplete messages that all streams of a connection may hold together.
+  public var maximumBufferedRequestBytes = 64 << 20
+  /// The largest message in either direction, in bytes.
+  public var maximumMessageSize = 17 << 20
+  /// Streams the peer may reset within 30 seconds before the connection is ended (rapid reset).
+  public var maximumResets = 2_000
+  /// PING, SETTINGS and PRIORITY frames within 30 seconds. Generous, since genuine clients ping to keep alive and
+  /// to measure bandwidth, and must never see GOAWAY for it.
+  public var maximumControlFrames = 3_000
+  /// How long a connection without streams is kept.
+  public var idleTimeout: TimeAmount = .minutes(10)
+  /// After how long a silence the peer is asked by PING whether it is still there.
+  public var keepAliveInterval: TimeAmount = .seconds(120)
+  /// How long the answer to that PING may take.
+  public var keepAliveTimeout: TimeAmount = .seconds(20)
+
+  /// The defaults.
+  public init() {}
+}

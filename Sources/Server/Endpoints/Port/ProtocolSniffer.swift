@@ -1,0 +1,99 @@
+// Decides by a connection's first bytes whether it speaks HTTP/2 (whose clients begin with a fixed preface) or
+// HTTP/1.1, installs the right handlers, replays the bytes and leaves the pipeline.
+//
+// A connection that does not decide within the handshake timeout, TLS included, is closed. Handlers that join an
+// active channel miss `channelActive` and would never start their timers, so it is fired for them here.
+
+import NIOCore
+import NIOHTTP2
+
+/// The protocol a connection's first bytes announce.
+enum SniffedProtocol: Equatable {
+  case http1
+  case http2
+
+  private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+
+  /// Nil while the bytes are a true prefix of the HTTP/2 preface.
+  init?(firstBytes: some Collection<UInt8>) {
+    for (index, byte) in firstBytes.prefix(Self.preface.count).enumerated() where byte != Self.preface[index]
+    {
+      self = .http1
+      return
+    }
+    guard firstBytes.count >= Self.preface.count else { return nil }
+    self = .http2
+  }
+}
+
+final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  private let protocols: PortProtocols
+  private let limits: PortLimits
+  private var received: ByteBuffer?
+  private var timeout: Scheduled<Void>?
+  private var decided = false
+
+  init(protocols: PortProtocols, limits: PortLimits) {
+    self.protocols = protocols
+    self.limits = limits
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let channel = context.channel
+    timeout = context.eventLoop.scheduleTask(in: limits.handshakeTimeout) {
+      channel.close(promise: nil)
+    }
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timeout?.cancel()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !decided else { return context.fireChannelRead(data) }
+    let bytes = unwrapInboundIn(data)
+    if var held = received {
+      held.writeImmutableBuffer(bytes)
+      received = held
+    } else {
+      received = bytes
+    }
+    guard let received, let sniffed = SniffedProtocol(firstBytes: received.readableBytesView) else { return }
+    decided = true
+    timeout?.cancel()
+    do {
+      try install(sniffed, context: context)
+    } catch {
+      context.close(promise: nil)
+      return
+    }
+    self.received = nil
+    context.fireChannelRead(wrapInboundOut(received))
+    context.pipeline.syncOperations.removeHandler(self, promise: nil)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event is ChannelShouldQuiesceEvent {
+      context.close(promise: nil)
+    } else {
+      context.fireUserInboundEventTriggered(event)
+    }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+
+  private func install(_ sniffed: SniffedProtocol, context: ChannelHandlerContext) throws {
+    if sniffed == .http2, let makeStreams = protocols.http2 {
+      try HTTP2Connection.install(
+        on: context.channel, limits: limits.http2, streams: makeStreams(context.channel))
+    } else {
+      try protocols.http1(context.channel)
+      context.fireChannelActive()
+    }
+  }
+}
