@@ -1,0 +1,93 @@
+// A tree that carries a value at some of its paths: pending writes, sync points, queued
+// transactions. Invariant: no branch is empty; what loses its last value is pruned.
+
+import RealtimeModel
+
+/// Values at paths.
+struct PathTree<Value> {
+  /// The value at this location; nil for none.
+  var value: Value?
+
+  private(set) var children: [Key: PathTree] = [:]
+
+  /// Makes a tree with at most a value at its root.
+  init(_ value: Value? = nil) {
+    self.value = value
+  }
+
+  var isEmpty: Bool { value == nil && children.isEmpty }
+
+  /// The children in key order, so that every walk is deterministic.
+  var sortedChildren: [(key: Key, tree: PathTree)] {
+    children.count > 1
+      ? children.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+      : children.map { ($0.key, $0.value) }
+  }
+
+  /// What lies at a path, as a tree of its own.
+  func subtree(_ path: Path) -> PathTree {
+    var tree = self
+    for key in path.keys {
+      guard let child = tree.children[key] else { return PathTree() }
+      tree = child
+    }
+    return tree
+  }
+
+  /// The value at exactly this path.
+  subscript(path: Path) -> Value? {
+    get { subtree(path).value }
+    set { update(path.keys[...]) { $0.value = newValue } }
+  }
+
+  /// Replaces everything at a path and below.
+  mutating func replaceSubtree(_ path: Path, with tree: PathTree) {
+    update(path.keys[...]) { $0 = tree }
+  }
+
+  /// Changes the tree at a path in place and prunes what became empty.
+  mutating func update(_ path: Path, _ change: (inout PathTree) -> Void) {
+    update(path.keys[...], change)
+  }
+
+  private mutating func update(_ keys: ArraySlice<Key>, _ change: (inout PathTree) -> Void) {
+    guard let key = keys.first else { return change(&self) }
+    children[key, default: PathTree()].update(keys.dropFirst(), change)
+    if children[key]?.isEmpty == true { children[key] = nil }
+  }
+
+  /// The value nearest to the root on the way to a path, with the rest of the path below it.
+  func rootmostValue(on path: Path) -> (value: Value, rest: Path)? {
+    var tree = self
+    var depth = 0
+    while true {
+      if let value = tree.value { return (value, Path(keys: Array(path.keys[depth...]))) }
+      guard depth < path.count, let child = tree.children[path.keys[depth]] else { return nil }
+      tree = child
+      depth += 1
+    }
+  }
+
+  /// Every value from the root down to a path, the path itself included.
+  func values(on path: Path) -> [(value: Value, depth: Int)] {
+    var found: [(value: Value, depth: Int)] = []
+    var tree = self
+    var depth = 0
+    while true {
+      if let value = tree.value { found.append((value, depth)) }
+      guard depth < path.count, let child = tree.children[path.keys[depth]] else { return found }
+      tree = child
+      depth += 1
+    }
+  }
+
+  /// Visits every value, parents before children, children in key order.
+  func forEach(_ visit: (Path, Value) -> Void) {
+    forEach(at: .root, visit)
+  }
+
+  private func forEach(at path: Path, _ visit: (Path, Value) -> Void) {
+    if let value { visit(path, value) }
+    for (key, child) in sortedChildren { child.forEach(at: path.child(key), visit) }
+  }
+}

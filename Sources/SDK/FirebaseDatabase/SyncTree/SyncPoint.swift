@@ -1,0 +1,63 @@
+// A location at which at least one query is observed. Invariant: it holds one view a query, and no
+// view without an observer.
+
+import RealtimeModel
+
+/// The views of one location.
+final class SyncPoint {
+  private(set) var views: [View] = []
+
+  var isEmpty: Bool { views.isEmpty }
+
+  /// The first view that loads all data of the location.
+  var completeView: View? { views.first { $0.query.showsAll } }
+
+  /// The views that load a part.
+  var filteredViews: [View] { views.filter { !$0.query.showsAll } }
+
+  /// The view of exactly this query.
+  func view(of query: QuerySpec) -> View? {
+    views.first { $0.query == query }
+  }
+
+  func add(_ view: View) {
+    views.append(view)
+  }
+
+  /// Applies an operation to every view that it concerns.
+  func apply(_ operation: Operation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent] {
+    if case .query(let query) = operation.source {
+      return view(of: query)?.apply(operation, writes: writes, completeServerNode: completeServerNode) ?? []
+    }
+    return views.flatMap { $0.apply(operation, writes: writes, completeServerNode: completeServerNode) }
+  }
+
+  /// The server's whole value at a path below, if a view knows it.
+  func completeServerNode(at relative: Path) -> Node? {
+    for view in views {
+      if let node = view.completeServerNode(at: relative) { return node }
+    }
+    return nil
+  }
+
+  /// Removes observers.
+  ///
+  /// - Parameters:
+  ///   - query: the query; the default one stands for every query of the location, except that a
+  ///     failed listen of it takes only the views with it that it fed.
+  ///   - registration: the observer; nil for all.
+  /// - Returns: the queries without observers now, and what observers are told.
+  func remove(
+    _ query: QuerySpec, _ registration: Registration?, error: RealtimeError?
+  ) -> (queries: [QuerySpec], events: [DataEvent]) {
+    let concerned = views.filter { view in
+      if error != nil { return query.showsAll ? view.query.showsAll : view.query == query }
+      return query.isDefault || view.query == query
+    }
+    var events: [DataEvent] = []
+    for view in concerned { events += view.remove(registration, error: error) }
+    let gone = concerned.filter(\.registrations.isEmpty)
+    views.removeAll { view in gone.contains { $0 === view } }
+    return (gone.map(\.query), events)
+  }
+}

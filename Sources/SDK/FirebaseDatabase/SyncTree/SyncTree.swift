@@ -1,0 +1,302 @@
+// Everything that is observed, written and known, and which listens the server must hold for it.
+//
+// Invariants: a listen is asked of the server for a location exactly when something is observed there
+// and no view above loads all of it; a listen that loads everything makes every listen at and below
+// it superfluous; a query with bounds or a limit has one tag, unique as long as the tree lives. The
+// tree is deterministic: the same calls give the same events and listens.
+
+import RealtimeModel
+
+/// One listen as the server knows it.
+struct Listen: Hashable, Sendable {
+  let path: Path
+  /// The query; the default one for every query that loads all data.
+  let query: QuerySpec
+  /// Names the query in the server's pushes; nil for a listen that loads all data.
+  let tag: Int?
+}
+
+/// What the tree asks of the connection.
+enum ListenAction: Equatable, Sendable {
+  case start(Listen)
+  case stop(Listen)
+}
+
+/// Observers, pending writes and caches of one database.
+final class SyncTree {
+  private var syncPoints = PathTree<SyncPoint>()
+  private(set) var writes = WriteTree()
+  private var tags: [Location: Int] = [:]
+  private var locations: [Int: Location] = [:]
+  private var nextTag = 1
+  private var pendingActions: [ListenAction] = []
+
+  private struct Location: Hashable {
+    let path: Path
+    let query: QuerySpec
+  }
+
+  /// Listens to start and stop, in order, since this was last asked.
+  func takeActions() -> [ListenAction] {
+    defer { pendingActions = [] }
+    return pendingActions
+  }
+
+  // MARK: Writes of the app
+
+  /// Replaces a value ahead of the server's answer.
+  func applyUserOverwrite(at path: Path, _ node: Node, id: Int, isVisible: Bool = true) -> [DataEvent] {
+    writes.add(WriteRecord(id: id, path: path, change: .overwrite(node), isVisible: isVisible))
+    return isVisible ? apply(Operation(source: .user, path: path, change: .overwrite(node))) : []
+  }
+
+  /// Replaces values at several paths ahead of the server's answer.
+  func applyUserMerge(at path: Path, _ changes: [(Path, Node)], id: Int) -> [DataEvent] {
+    writes.add(WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true))
+    return apply(Operation(source: .user, path: path, change: .merge(Operation.tree(changes))))
+  }
+
+  /// Drops a pending write: the server has taken it over, or has refused it.
+  func acknowledgeWrite(_ id: Int, isRevert: Bool = false) -> [DataEvent] {
+    guard let (record, mayBeSeen) = writes.remove(id), mayBeSeen else { return [] }
+    return apply(acknowledgement(of: record, isRevert: isRevert))
+  }
+
+  /// Drops all pending writes as if the server had refused them.
+  func purgeWrites() -> [DataEvent] {
+    writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
+  }
+
+  private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> Operation {
+    var affected = PathTree<Bool>()
+    switch record.change {
+    case .overwrite: affected.value = true
+    case .merge(let changes): for (path, _) in changes { affected[path] = true }
+    }
+    return Operation(
+      source: .user, path: record.path, change: .acknowledge(affected, isRevert: isRevert))
+  }
+
+  // MARK: Data of the server
+
+  /// Replaces a value by the server's.
+  func applyServerOverwrite(at path: Path, _ node: Node, tag: Int? = nil) -> [DataEvent] {
+    apply(.overwrite(node), at: path, tag: tag)
+  }
+
+  /// Replaces values at several paths by the server's.
+  func applyServerMerge(at path: Path, _ changes: [(Path, Node)], tag: Int? = nil) -> [DataEvent] {
+    apply(.merge(Operation.tree(changes)), at: path, tag: tag)
+  }
+
+  /// The server has sent all there is for a listen.
+  func applyListenComplete(_ listen: Listen) -> [DataEvent] {
+    apply(.listenComplete, at: listen.path, tag: listen.tag)
+  }
+
+  /// The server's cached value of what a listen covers, for its hash.
+  func serverNode(of listen: Listen) -> Node {
+    let syncPoint = syncPoints[listen.path]
+    let view = listen.tag == nil ? syncPoint?.completeView : syncPoint?.view(of: listen.query)
+    return view?.cache.server.node ?? .empty
+  }
+
+  private func apply(_ change: Operation.Change, at path: Path, tag: Int?) -> [DataEvent] {
+    guard let tag else { return apply(Operation(source: .server, path: path, change: change)) }
+    // A push for a query that was removed meanwhile may still arrive.
+    guard let location = locations[tag], let relative = path.relative(to: location.path),
+      let syncPoint = syncPoints[location.path]
+    else { return [] }
+    let operation = Operation(source: .query(location.query), path: relative, change: change)
+    return syncPoint.apply(operation, writes: reference(location.path), completeServerNode: nil)
+  }
+
+  // MARK: Observers
+
+  /// Adds an observer.
+  ///
+  /// - Returns: what it is told at once.
+  func add(_ registration: Registration, at path: Path, query: QuerySpec) -> [DataEvent] {
+    let above = syncPoints.values(on: path)
+    let isCovered = above.contains { $0.value.completeView != nil }
+    var syncPoint = syncPoints[path]
+    let existing = syncPoint?.view(of: query)
+    let view: View
+    if let existing {
+      view = existing
+    } else {
+      let server = knownServerNode(at: path, above: above)
+      view = View(
+        path: path, query: query, writes: reference(path), server: server.node,
+        isServerComplete: server.isComplete)
+      if syncPoint == nil {
+        let new = SyncPoint()
+        syncPoints[path] = new
+        syncPoint = new
+      }
+      syncPoint?.add(view)
+      if !query.showsAll { makeTag(path, query) }
+    }
+    let events = view.add(registration)
+    if existing == nil, !isCovered { startListen(for: view) }
+    return events
+  }
+
+  private func knownServerNode(
+    at path: Path, above: [(value: SyncPoint, depth: Int)]
+  ) -> (node: Node, isComplete: Bool) {
+    for (syncPoint, depth) in above {
+      if let node = syncPoint.completeServerNode(at: Path(keys: Array(path.keys[depth...]))) {
+        return (node, true)
+      }
+    }
+    var node = Node.empty
+    for (key, child) in syncPoints.subtree(path).sortedChildren {
+      if let known = child.value?.completeServerNode(at: .root) { node = node.settingChild(key, to: known) }
+    }
+    return (node, false)
+  }
+
+  /// Removes an observer, or all of a query; with an error they are told why.
+  ///
+  /// - Parameters:
+  ///   - registration: nil for all observers of the query; the default query stands for every query
+  ///     of the location.
+  ///   - error: why the server ended the listen, which is then gone already.
+  func remove(
+    _ registration: Registration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
+  ) -> [DataEvent] {
+    guard let syncPoint = syncPoints[path] else { return [] }
+    let hadCompleteView = syncPoint.completeView != nil
+    let (removed, events) = syncPoint.remove(query, registration, error: error)
+    if syncPoint.isEmpty { syncPoints[path] = nil }
+    guard !removed.isEmpty else { return events }
+    let lostCompleteView = hadCompleteView && syncPoint.completeView == nil
+    let isCovered = syncPoints.values(on: path).contains { $0.value.completeView != nil }
+    if !isCovered {
+      // What this listen fed must be listened to on its own before it stops.
+      if lostCompleteView {
+        for view in distinctViews(below: syncPoints.subtree(path)) {
+          pendingActions.append(.start(listen(for: view)))
+        }
+      }
+      if error == nil {
+        if hadCompleteView {
+          if lostCompleteView { pendingActions.append(.stop(Listen(path: path, query: .default, tag: nil))) }
+        } else {
+          for query in removed {
+            pendingActions.append(.stop(Listen(path: path, query: query, tag: tag(path, query))))
+          }
+        }
+      }
+    }
+    for query in removed where !query.showsAll { dropTag(path, query) }
+    return events
+  }
+
+  /// The server ended a listen, or never began it: its observers are told and removed.
+  func cancel(_ listen: Listen, error: RealtimeError) -> [DataEvent] {
+    remove(nil, at: listen.path, query: listen.query, error: error)
+  }
+
+  /// The listen of a query that was asked of the server, found by the query's own form.
+  func listen(at path: Path, query: QuerySpec) -> Listen {
+    query.showsAll
+      ? Listen(path: path, query: .default, tag: nil)
+      : Listen(path: path, query: query, tag: tag(path, query))
+  }
+
+  // MARK: Reading
+
+  /// What observers of a query would see now, if that is known whole from listens and writes.
+  func completeNode(at path: Path, query: QuerySpec) -> Node? {
+    if let view = syncPoints[path]?.view(of: query), let node = view.cache.completeEventNode { return node }
+    guard let server = completeServerNode(at: path) else { return nil }
+    return view(over: server, at: path, query: query)
+  }
+
+  /// What observers of a query would see over a value of the server.
+  func view(over server: Node, at path: Path, query: QuerySpec) -> Node {
+    let node = writes.completeNode(at: path, over: server) ?? .empty
+    return query.showsAll ? node : node.window(query)
+  }
+
+  /// The value that transactions and server values work on: all pending writes but some, over what is
+  /// known of the server; empty where nothing is.
+  func latestNode(at path: Path, excluding excluded: Set<Int> = []) -> Node {
+    writes.transactionNode(at: path, over: completeServerNode(at: path), excluding: excluded)
+  }
+
+  private func completeServerNode(at path: Path) -> Node? {
+    for (syncPoint, depth) in syncPoints.values(on: path) {
+      let rest = Path(keys: Array(path.keys[depth...]))
+      if let node = syncPoint.completeServerNode(at: rest) { return node }
+    }
+    return nil
+  }
+
+  // MARK: Operations
+
+  private func reference(_ path: Path) -> WriteTreeReference {
+    WriteTreeReference(writes: writes, path: path)
+  }
+
+  private func apply(_ operation: Operation) -> [DataEvent] {
+    apply(operation, to: syncPoints, at: .root, server: nil)
+  }
+
+  /// Descendants first, so that events come from the leaves up.
+  private func apply(
+    _ operation: Operation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
+  ) -> [DataEvent] {
+    let server = server ?? tree.value?.completeServerNode(at: .root)
+    var events: [DataEvent] = []
+    let children = operation.path.first.map { key in tree.children[key].map { [(key, $0)] } ?? [] }
+    for (key, child) in children ?? tree.sortedChildren {
+      guard let childOperation = operation.forChild(key) else { continue }
+      events += apply(
+        childOperation, to: child, at: path.child(key), server: server.map { $0.child(key) })
+    }
+    if let syncPoint = tree.value {
+      events += syncPoint.apply(operation, writes: reference(path), completeServerNode: server)
+    }
+    return events
+  }
+
+  // MARK: Listens
+
+  private func startListen(for view: View) {
+    pendingActions.append(.start(listen(for: view)))
+    guard view.query.showsAll else { return }
+    // Everything at and below is fed by this listen now.
+    let subtree = syncPoints.subtree(view.path)
+    let here = subtree.value?.filteredViews ?? []
+    let below = subtree.sortedChildren.flatMap { distinctViews(below: $0.tree) }
+    for other in here + below { pendingActions.append(.stop(listen(for: other))) }
+  }
+
+  /// The views of a subtree that need a listen each: one that loads everything covers those below.
+  private func distinctViews(below tree: PathTree<SyncPoint>) -> [View] {
+    if let complete = tree.value?.completeView { return [complete] }
+    return (tree.value?.filteredViews ?? []) + tree.sortedChildren.flatMap { distinctViews(below: $0.tree) }
+  }
+
+  private func listen(for view: View) -> Listen {
+    listen(at: view.path, query: view.query)
+  }
+
+  private func tag(_ path: Path, _ query: QuerySpec) -> Int? {
+    tags[Location(path: path, query: query)]
+  }
+
+  private func makeTag(_ path: Path, _ query: QuerySpec) {
+    let location = Location(path: path, query: query)
+    tags[location] = nextTag
+    locations[nextTag] = location
+    nextTag += 1
+  }
+
+  private func dropTag(_ path: Path, _ query: QuerySpec) {
+    if let tag = tags.removeValue(forKey: Location(path: path, query: query)) { locations[tag] = nil }
+  }
+}

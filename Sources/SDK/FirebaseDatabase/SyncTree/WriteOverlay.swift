@@ -1,0 +1,100 @@
+// Pending writes laid over each other: what is known at each path from writes alone. Invariant: a
+// value in the tree hides everything that was written below it before, and later writes below it are
+// folded into it; so at most one value lies on the way to any path.
+
+import RealtimeModel
+
+/// The combined effect of writes, without any server data.
+struct WriteOverlay {
+  private var tree = PathTree<Node>()
+
+  var isEmpty: Bool { tree.isEmpty }
+
+  /// Lays a value over a path.
+  mutating func write(_ node: Node, at path: Path) {
+    if let (value, rest) = tree.rootmostValue(on: path) {
+      let top = Path(keys: Array(path.keys.dropLast(rest.count)))
+      tree[top] = value.setting(rest, to: node)
+    } else {
+      tree.replaceSubtree(path, with: PathTree(node))
+    }
+  }
+
+  /// Lays several values over paths below a location.
+  mutating func merge(_ changes: [(Path, Node)], at path: Path) {
+    for (relative, node) in changes { write(node, at: path.appending(relative)) }
+  }
+
+  /// Forgets what was written at a path and below, and opens up a value that covers the path.
+  mutating func forget(_ path: Path) {
+    if let (value, rest) = tree.rootmostValue(on: path), !rest.isRoot {
+      guard case .children = value.content else { return }
+      let top = Path(keys: Array(path.keys.dropLast(rest.count)))
+      tree[top] = nil
+      value.forEachChild { key, child in
+        tree.replaceSubtree(top.child(key), with: PathTree(child))
+        return true
+      }
+      forget(path)
+    } else {
+      tree.replaceSubtree(path, with: PathTree())
+    }
+  }
+
+  /// The whole value at a path, if writes alone determine it.
+  func completeNode(at path: Path) -> Node? {
+    tree.rootmostValue(on: path).map { $0.value.descendant($0.rest) }
+  }
+
+  /// The overlay of a location, with paths relative to it.
+  func overlay(at path: Path) -> WriteOverlay {
+    var overlay = WriteOverlay()
+    if let node = completeNode(at: path) {
+      overlay.tree = PathTree(node)
+    } else {
+      overlay.tree = tree.subtree(path)
+    }
+    return overlay
+  }
+
+  /// The children whose whole value writes alone determine.
+  var completeChildren: [(Key, Node)] {
+    if let value = tree.value {
+      var children: [(Key, Node)] = []
+      value.forEachChild { key, node in
+        children.append((key, node))
+        return true
+      }
+      return children
+    }
+    return tree.sortedChildren.compactMap { key, child in child.value.map { (key, $0) } }
+  }
+
+  /// A value with the writes laid over it. A priority written to a location that is absent has no
+  /// effect.
+  func applied(to node: Node) -> Node {
+    WriteOverlay.apply(tree, to: node)
+  }
+
+  private static func apply(_ tree: PathTree<Node>, to node: Node) -> Node {
+    if let value = tree.value { return value }
+    var result = node
+    var priority: Node?
+    for (key, child) in tree.sortedChildren {
+      if key.isPriority {
+        priority = child.value
+      } else {
+        result = result.settingChild(key, to: apply(child, to: result.child(key)))
+      }
+    }
+    if let priority, !result.isEmpty {
+      result = result.setting(Path(keys: [.priority]), to: priority)
+    }
+    return result
+  }
+
+  /// Visits every value with its path, in path order.
+  func forEach(_ visit: (Path, Node) -> Void) {
+    tree.forEach(visit)
+  }
+}

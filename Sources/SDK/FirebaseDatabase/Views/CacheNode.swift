@@ -1,0 +1,48 @@
+// A value and how much of the truth it is. Invariant: what a filtered or incomplete value does not
+// show is unknown, not absent.
+
+import RealtimeModel
+
+/// A cached value with what is known about its completeness.
+struct CacheNode {
+  var node: Node
+  /// Whether the whole result is known (of the query, if filtered).
+  var isComplete: Bool
+  /// Whether children outside a query's window are missing.
+  var isFiltered: Bool
+
+  static let nothing = CacheNode(node: .empty, isComplete: false, isFiltered: false)
+
+  /// Whether the whole value at a path is known.
+  func isComplete(at path: Path) -> Bool {
+    guard let key = path.first else { return isComplete && !isFiltered }
+    return isComplete(forChild: key)
+  }
+
+  /// Whether a child's whole value is known.
+  func isComplete(forChild key: Key) -> Bool {
+    (isComplete && !isFiltered) || (key.isPriority ? node.priority != nil : !node.child(key).isEmpty)
+  }
+}
+
+/// What a view knows: the server's data, and what observers have been shown.
+struct ViewCache {
+  /// What observers see: the server's data with pending writes laid over it, filtered.
+  var event: CacheNode
+  /// The server's data.
+  var server: CacheNode
+
+  /// The whole result that observers see, if known.
+  var completeEventNode: Node? { event.isComplete ? event.node : nil }
+
+  /// The server's whole data, if known.
+  var completeServerNode: Node? { server.isComplete ? server.node : nil }
+
+  func withEvent(_ node: Node, isComplete: Bool, isFiltered: Bool) -> ViewCache {
+    ViewCache(event: CacheNode(node: node, isComplete: isComplete, isFiltered: isFiltered), server: server)
+  }
+
+  func withServer(_ node: Node, isComplete: Bool, isFiltered: Bool) -> ViewCache {
+    ViewCache(event: event, server: CacheNode(node: node, isComplete: isComplete, isFiltered: isFiltered))
+  }
+}

@@ -1,0 +1,40 @@
+// What the sync tree tells observers.
+
+import RealtimeModel
+
+/// Which events a registration wants.
+struct EventInterest: OptionSet, Sendable {
+  let rawValue: Int
+
+  static let childAdded = EventInterest(rawValue: 1 << 0)
+  static let childRemoved = EventInterest(rawValue: 1 << 1)
+  static let childChanged = EventInterest(rawValue: 1 << 2)
+  static let childMoved = EventInterest(rawValue: 1 << 3)
+  static let value = EventInterest(rawValue: 1 << 4)
+}
+
+/// One observer of one query.
+struct Registration: Equatable, Sendable {
+  /// Names the observer; the same on every call that concerns it.
+  let id: UInt
+  /// What it wants to be told; nothing for one that only keeps data synchronised.
+  let interest: EventInterest
+}
+
+/// What an observer is told.
+struct DataEvent {
+  enum Content {
+    /// A child changed; `previous` is the key of the sibling before it, in the query's order.
+    case child(EventInterest, Key, Node, previous: Key?)
+    /// The whole value.
+    case value(Node)
+    /// The observer gets nothing any more.
+    case cancelled(RealtimeError)
+  }
+
+  let registration: Registration
+  /// The location that is observed.
+  let path: Path
+  let ordering: Ordering
+  let content: Content
+}

@@ -1,0 +1,81 @@
+// Finds a child's predecessor in a view's order without sorting everything again for every event.
+// Invariant: when `places` is there, it holds the place of every child of the node it was last brought
+// in step with.
+
+import RealtimeModel
+
+/// The children of a view in its order.
+struct SiblingOrder {
+  let ordering: Ordering
+  private var places: [OrderingPlace]?
+
+  init(ordering: Ordering) {
+    self.ordering = ordering
+  }
+
+  /// Follows changes that led to a new value of the view.
+  mutating func follow(_ changes: [(key: Key, change: ChildChange)]) {
+    guard places != nil else { return }
+    // A long list of changes is cheaper to sort at once, when somebody asks.
+    guard changes.count <= 16 else {
+      places = nil
+      return
+    }
+    for (key, change) in changes {
+      switch change {
+      case .added(let node): insert(OrderingPlace(of: key, node, in: ordering))
+      case .removed(let node): remove(OrderingPlace(of: key, node, in: ordering))
+      case .changed(let node, let old):
+        remove(OrderingPlace(of: key, old, in: ordering))
+        insert(OrderingPlace(of: key, node, in: ordering))
+      }
+    }
+  }
+
+  /// Forgets the order, after a change that was not followed.
+  mutating func reset() {
+    places = nil
+  }
+
+  /// The key before a child, in the value that was followed last.
+  mutating func predecessor(of key: Key, _ child: Node, in node: Node) -> Key? {
+    if ordering == .key { return keyBefore(key, in: node) }
+    if places?.count != node.childCount {
+      places = node.sortedChildren(by: ordering).map { OrderingPlace(of: $0.key, $0.node, in: ordering) }
+    }
+    let index = position(of: OrderingPlace(of: key, child, in: ordering))
+    return index > 0 ? places?[index - 1].key : nil
+  }
+
+  private func keyBefore(_ key: Key, in node: Node) -> Key? {
+    var found: Key?
+    node.forEachChildReversed(from: key) { other, _ in
+      guard other < key else { return true }
+      found = other
+      return false
+    }
+    return found
+  }
+
+  private mutating func insert(_ place: OrderingPlace) {
+    let index = position(of: place)
+    places?.insert(place, at: index)
+  }
+
+  private mutating func remove(_ place: OrderingPlace) {
+    let index = position(of: place)
+    if let count = places?.count, index < count, places?[index] == place { places?.remove(at: index) }
+  }
+
+  /// How many places come before one.
+  private func position(of place: OrderingPlace) -> Int {
+    guard let places else { return 0 }
+    var low = 0
+    var high = places.count
+    while low < high {
+      let middle = (low + high) / 2
+      if places[middle] < place { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,124 @@
+// Applies changes to a cached value under a query: what lies outside the query's window is dropped,
+// and every difference that an observer would see is recorded.
+
+import RealtimeModel
+
+/// Where a full window finds the child that moves up when one leaves.
+protocol CompleteChildSource {
+  /// A child's whole value, from outside the window too.
+  func completeChild(_ key: Key) -> Node?
+
+  /// The whole value of the location, from which a window can be refilled.
+  var completeNode: Node? { get }
+}
+
+/// The source of a server cache, which is refilled by the server alone.
+struct NoChildSource: CompleteChildSource {
+  func completeChild(_ key: Key) -> Node? { nil }
+  var completeNode: Node? { nil }
+}
+
+/// A query's window, or just its order.
+struct ViewFilter {
+  let query: QuerySpec
+
+  /// Whether children can be outside.
+  var filtersNodes: Bool { !query.showsAll }
+
+  /// The same order without a window.
+  var unfiltered: ViewFilter { ViewFilter(query: QuerySpec(ordering: query.ordering)) }
+
+  private func place(_ key: Key, _ node: Node) -> OrderingPlace {
+    OrderingPlace(of: key, node, in: query.ordering)
+  }
+
+  /// Replaces the whole value.
+  func replacing(_ old: Node, with new: Node, _ changes: inout ChangeAccumulator) -> Node {
+    let filtered = filtersNodes ? new.window(query) : new
+    filtered.forEachChangedChild(from: old) { key, now, before in
+      if now.isEmpty {
+        changes.add(key, .removed(before))
+      } else if before.isEmpty {
+        changes.add(key, .added(now))
+      } else {
+        changes.add(key, .changed(now, from: before))
+      }
+    }
+    return filtered
+  }
+
+  /// Replaces the priority; a filtered view has none.
+  func replacingPriority(of node: Node, with priority: Node) -> Node {
+    filtersNodes || node.isEmpty ? node : node.setting(Path(keys: [.priority]), to: priority)
+  }
+
+  /// Replaces one child.
+  func replacing(
+    _ key: Key, in node: Node, with child: Node, from source: some CompleteChildSource,
+    _ changes: inout ChangeAccumulator
+  ) -> Node {
+    let new = query.contains(key, child) ? child : .empty
+    let old = node.child(key)
+    if old == new { return node }
+    if let limit = query.limit, node.childCount >= limit.count {
+      return replacingInFullWindow(key, in: node, with: new, limit: limit, from: source, &changes)
+    }
+    if new.isEmpty {
+      changes.add(key, .removed(old))
+    } else if old.isEmpty {
+      changes.add(key, .added(new))
+    } else {
+      changes.add(key, .changed(new, from: old))
+    }
+    return node.settingChild(key, to: new)
+  }
+
+  /// Replaces one child of a window that has no room left.
+  private func replacingInFullWindow(
+    _ key: Key, in node: Node, with new: Node, limit: QuerySpec.Limit, from source: some CompleteChildSource,
+    _ changes: inout ChangeAccumulator
+  ) -> Node {
+    let isFromStart = if case .first = limit { true } else { false }
+    func isBefore(_ a: OrderingPlace, _ b: OrderingPlace) -> Bool { isFromStart ? a < b : b < a }
+    var edge: (key: Key, node: Node, place: OrderingPlace)?
+    node.forEachChild { other, child in
+      let place = place(other, child)
+      if edge == nil || isBefore(edge?.place ?? place, place) { edge = (other, child, place) }
+      return true
+    }
+    guard let edge else { return node }
+    let old = node.child(key)
+    if old.isEmpty {
+      guard !new.isEmpty, isBefore(place(key, new), edge.place) else { return node }
+      changes.add(edge.key, .removed(edge.node))
+      changes.add(key, .added(new))
+      return node.settingChild(key, to: new).settingChild(edge.key, to: .empty)
+    }
+    let next = nextChild(after: edge.place, outside: node, except: key, from: source, isBefore: isBefore)
+    if !new.isEmpty, next.map({ isBefore(place(key, new), $0.place) }) ?? true {
+      changes.add(key, .changed(new, from: old))
+      return node.settingChild(key, to: new)
+    }
+    changes.add(key, .removed(old))
+    let rest = node.settingChild(key, to: .empty)
+    guard let next else { return rest }
+    changes.add(next.key, .added(next.node))
+    return rest.settingChild(next.key, to: next.node)
+  }
+
+  /// The nearest known child beyond the edge of a window.
+  private func nextChild(
+    after edge: OrderingPlace, outside window: Node, except excluded: Key,
+    from source: some CompleteChildSource, isBefore: (OrderingPlace, OrderingPlace) -> Bool
+  ) -> (key: Key, node: Node, place: OrderingPlace)? {
+    var best: (key: Key, node: Node, place: OrderingPlace)?
+    source.completeNode?.forEachChild { key, child in
+      guard key != excluded, window.child(key).isEmpty else { return true }
+      let place = place(key, child)
+      guard isBefore(edge, place), best.map({ isBefore(place, $0.place) }) ?? true else { return true }
+      best = (key, child, place)
+      return true
+    }
+    return best.flatMap { query.contains($0.key, $0.node) ? $0 : nil }
+  }
+}
