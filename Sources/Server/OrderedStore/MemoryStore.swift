@@ -15,14 +15,18 @@ public final class MemoryStore: OrderedStore {
     store = try EngineStore(engine, options)
   }
 
+  /// Opens a database by its name in the catalogue, numbering it if it is new.
   public func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
     try await store.database(named: name, history: history)
   }
 
+  /// The names of all databases in the catalogue, in ascending order of their UTF-8 bytes.
   public func databaseNames() async throws -> [String] { try await store.databaseNames() }
 
+  /// Removes every row, log record and version of a database.
   public func removeDatabase(named name: String) async throws { try await store.removeDatabase(named: name) }
 
+  /// Finishes what is in flight and ends the store's threads. Later calls throw ``StoreError``.
   public func close() async throws { try await store.close() }
 
   /// Removes what lies below the history windows now; for tests and tools.

@@ -151,15 +151,15 @@ final class CommitPipeline: Sendable {
 
   /// Shows a durable group: to readers, then to followers, then to those who asked for it.
   private func publish(_ group: Group, _ snapshot: (any EngineSnapshot)?) {
-    var previous: (any EngineSnapshot)?
-    let following = published.withLock { published in
-      if let snapshot {
-        previous = published.snapshot
-        published.snapshot = snapshot
-      }
-      return group.commits.map { $0.standing.publishLocked($0.version, isCommit: $0.isCommit) }
+    let (following, previous) = published.withLock { published in
+      let previous = published.snapshot
+      if let snapshot { published.snapshot = snapshot }
+      return (
+        group.commits.map { $0.standing.publishLocked($0.version, isCommit: $0.isCommit) }, previous
+      )
     }
-    previous = nil
+    // Releasing a snapshot takes the engine's own lock: not while readers wait for ours.
+    withExtendedLifetime(previous) {}
     for (commit, followers) in zip(group.commits, following) {
       guard let record = commit.record else { continue }
       for follower in followers { follower.deliver(record) }

@@ -39,7 +39,7 @@ package final class DedicatedThread: Sendable {
   }
 
   /// Waits until the thread's function has returned.
-  package func join() { finished.wait { $0 ? true : nil } as Bool }
+  package func join() { finished.wait { $0 ? () : nil } }
 }
 
 private final class Start {

@@ -1,0 +1,125 @@
+// RocksDB as a storage engine: batches are its write batches, snapshots its snapshots.
+
+internal import CRocksDB
+internal import OrderedStore
+
+/// The engine on disk.
+final class RocksEngine: StorageEngine {
+  private let handle: Guarded<RocksHandle?>
+  private let closed = Guarded(false)
+  private let path: String
+
+  /// Opens the engine of a directory. Blocks.
+  init(_ directory: DataDirectory, _ options: EmbeddedOptions) throws {
+    path = directory.path
+    handle = Guarded(try RocksHandle(directory, options, closed: closed))
+  }
+
+  var readsNeverBlock: Bool { false }
+
+  func snapshot() -> any EngineSnapshot {
+    guard let handle = handle.withLock({ $0 }) else { return ClosedSnapshot() }
+    return RocksSnapshot(handle)
+  }
+
+  func makeBatch() -> any EngineBatch { RocksBatch() }
+
+  func commit(_ batch: any EngineBatch, sync: Bool) throws {
+    guard let batch = batch as? RocksBatch else { throw StoreError(.corrupted, "a batch of another engine") }
+    guard let handle = handle.withLock({ $0 }) else { throw RocksEngine.isClosed }
+    try RocksError.check("writing to \(path)") { error in
+      rocksdb_write(handle.database, sync ? handle.synced : handle.unsynced, batch.batch, error)
+    }
+  }
+
+  func reclaim(from start: Key, to end: Key) {
+    guard let handle = handle.withLock({ $0 }) else { return }
+    start.withUnsafeBytes { start in
+      end.withUnsafeBytes { end in
+        var error: UnsafeMutablePointer<CChar>?
+        rocksdb_delete_file_in_range(
+          handle.database, start.characters, start.count, end.characters, end.count, &error)
+        // A hint that failed costs space until the next compaction, nothing else.
+        if let error { rocksdb_free(error) }
+      }
+    }
+  }
+
+  /// Lets go of the database, and waits for reads that still hold it.
+  func close() {
+    handle.withLock { handle -> RocksHandle? in
+      defer { handle = nil }
+      return handle
+    }.map { _ in () }
+    _ = closed.wait(milliseconds: 10_000) { $0 ? true : nil }
+  }
+
+  static let isClosed = StoreError.unavailable("the store is closed")
+}
+
+/// What a closed engine shows: nothing can be read.
+private final class ClosedSnapshot: EngineSnapshot {
+  func get(_ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void) throws
+    -> Bool
+  {
+    throw RocksEngine.isClosed
+  }
+
+  func cursor(from start: Key, to end: Key, _ tier: ReadTier) throws -> any EngineCursor {
+    throw RocksEngine.isClosed
+  }
+}
+
+/// RocksDB's write batch: the bytes that go to its log, gathered once.
+// Safety: the store guards a batch with the lock of the group it belongs to.
+final class RocksBatch: EngineBatch, @unchecked Sendable {
+  let batch: OpaquePointer?
+
+  init() { batch = rocksdb_writebatch_create() }
+
+  deinit { rocksdb_writebatch_destroy(batch) }
+
+  var byteCount: Int {
+    var size = 0
+    _ = rocksdb_writebatch_data(batch, &size)
+    return size
+  }
+
+  var isEmpty: Bool { rocksdb_writebatch_count(batch) == 0 }
+
+  func put(_ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+    if head.isEmpty {
+      rocksdb_writebatch_put(batch, key.characters, key.count, value.characters, value.count)
+      return
+    }
+    var keyPart: UnsafePointer<CChar>? = key.characters
+    var keySize = key.count
+    var parts: (UnsafePointer<CChar>?, UnsafePointer<CChar>?) = (head.characters, value.characters)
+    var sizes = (head.count, value.count)
+    withUnsafePointer(to: &parts) { parts in
+      parts.withMemoryRebound(to: UnsafePointer<CChar>?.self, capacity: 2) { parts in
+        withUnsafePointer(to: &sizes) { sizes in
+          sizes.withMemoryRebound(to: Int.self, capacity: 2) { sizes in
+            rocksdb_writebatch_putv(batch, 1, &keyPart, &keySize, 2, parts, sizes)
+          }
+        }
+      }
+    }
+  }
+
+  func delete(_ key: UnsafeRawBufferPointer) {
+    rocksdb_writebatch_delete(batch, key.characters, key.count)
+  }
+
+  func deleteRange(from start: UnsafeRawBufferPointer, to end: UnsafeRawBufferPointer) {
+    rocksdb_writebatch_delete_range(batch, start.characters, start.count, end.characters, end.count)
+  }
+
+  func removeAll() { rocksdb_writebatch_clear(batch) }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The bytes as RocksDB wants them.
+  @inline(__always)
+  var characters: UnsafePointer<CChar>? { baseAddress?.assumingMemoryBound(to: CChar.self) }
+}

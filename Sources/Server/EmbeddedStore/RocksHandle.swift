@@ -1,0 +1,116 @@
+// An open RocksDB and everything it was opened with. Whoever reads holds the handle, so that it is closed when the
+// last of them lets go.
+//
+// Invariant: `database` is open as long as this object lives, and nothing of RocksDB outlives it.
+
+internal import CRocksDB
+internal import OrderedStore
+
+/// An open RocksDB.
+// Safety: RocksDB's handles may be used from any thread; the fields never change.
+final class RocksHandle: @unchecked Sendable {
+  let database: OpaquePointer
+  let synced: OpaquePointer
+  let unsynced: OpaquePointer
+  private let options: OpaquePointer
+  private let cache: OpaquePointer
+  private let directory: DataDirectory
+  private let closed: Guarded<Bool>
+
+  /// Opens the directory's database, creating it if need be. `closed` becomes true when the handle has gone.
+  init(_ directory: DataDirectory, _ settings: EmbeddedOptions, closed: Guarded<Bool>) throws {
+    let capacity = settings.blockCacheBytes ?? SystemMemory.bytes / 4
+    guard let options = rocksdb_options_create(),
+      let cache = rocksdb_cache_create_lru(max(capacity, 1 << 20)),
+      let synced = rocksdb_writeoptions_create(), let unsynced = rocksdb_writeoptions_create()
+    else { throw StoreError.unavailable("RocksDB is out of memory") }
+    RocksHandle.configure(options, cache, settings)
+    rocksdb_writeoptions_set_sync(synced, settings.syncsCommits ? 1 : 0)
+    rocksdb_writeoptions_set_sync(unsynced, 0)
+    var database: OpaquePointer?
+    do {
+      try RocksError.check("opening \(directory.path)") { error in
+        database = rocksdb_open(options, directory.path, error)
+      }
+      guard let database else { throw StoreError.unavailable("RocksDB did not open \(directory.path)") }
+      self.database = database
+    } catch {
+      rocksdb_writeoptions_destroy(synced)
+      rocksdb_writeoptions_destroy(unsynced)
+      rocksdb_options_destroy(options)
+      rocksdb_cache_destroy(cache)
+      throw error
+    }
+    self.options = options
+    self.cache = cache
+    self.synced = synced
+    self.unsynced = unsynced
+    self.directory = directory
+    self.closed = closed
+  }
+
+  deinit {
+    rocksdb_cancel_all_background_work(database, 1)
+    rocksdb_close(database)
+    rocksdb_writeoptions_destroy(synced)
+    rocksdb_writeoptions_destroy(unsynced)
+    rocksdb_options_destroy(options)
+    rocksdb_cache_destroy(cache)
+    closed.withLock { $0 = true }
+    closed.broadcast()
+  }
+
+  private static func configure(_ options: OpaquePointer, _ cache: OpaquePointer, _ settings: EmbeddedOptions)
+  {
+    rocksdb_options_set_create_if_missing(options, 1)
+    rocksdb_options_set_paranoid_checks(options, 1)
+    // Point in time: replay stops at the first torn record, which no sync has covered.
+    rocksdb_options_set_wal_recovery_mode(options, 2)
+    // A small memtable and log keep the replay after a kill short.
+    rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 1 << 20))
+    rocksdb_options_set_max_write_buffer_number(options, 4)
+    rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 1 << 20)) * 4)
+    rocksdb_options_set_max_background_jobs(options, 3)
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1)
+    rocksdb_options_set_target_file_size_base(options, 32 << 20)
+    rocksdb_options_set_max_bytes_for_level_base(options, 128 << 20)
+    rocksdb_options_set_bytes_per_sync(options, 1 << 20)
+    rocksdb_options_set_compression(options, Int32(rocksdb_lz4_compression))
+    // Every table stays open, so that an absent key costs its filter, and no read waits for a table to be opened.
+    rocksdb_options_set_max_open_files(options, -1)
+    rocksdb_options_set_info_log_level(options, 2)
+    rocksdb_options_set_max_log_file_size(options, 1 << 20)
+    rocksdb_options_set_keep_log_file_num(options, 2)
+    rocksdb_options_set_stats_dump_period_sec(options, 0)
+
+    guard let table = rocksdb_block_based_options_create() else { return }
+    rocksdb_block_based_options_set_block_cache(table, cache)
+    rocksdb_block_based_options_set_block_size(table, 8 << 10)
+    rocksdb_block_based_options_set_format_version(table, 5)
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(10))
+    rocksdb_options_set_block_based_table_factory(options, table)
+    rocksdb_block_based_options_destroy(table)
+  }
+}
+
+/// RocksDB's errors, which come as text.
+enum RocksError {
+  /// Calls RocksDB with a place for an error; throws what it put there.
+  @inline(__always)
+  static func check(
+    _ what: @autoclosure () -> String, _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Void
+  ) throws {
+    var error: UnsafeMutablePointer<CChar>?
+    call(&error)
+    if let error { throw RocksError.error(what(), error) }
+  }
+
+  /// Turns RocksDB's text into an error and frees it.
+  static func error(_ what: String, _ text: UnsafeMutablePointer<CChar>) -> any Error {
+    defer { rocksdb_free(text) }
+    let message = String(cString: text)
+    if message.hasPrefix("Result incomplete") { return NotInMemory() }
+    if message.hasPrefix("Corruption") { return StoreError(.corrupted, "\(what): \(message)") }
+    return StoreError.unavailable("\(what): \(message)")
+  }
+}

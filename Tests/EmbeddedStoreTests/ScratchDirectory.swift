@@ -1,0 +1,15 @@
+import Foundation
+
+/// A directory of one test, removed with it.
+final class ScratchDirectory: Sendable {
+  let path: String
+
+  init() throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "hearth-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    path = directory.path
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}
