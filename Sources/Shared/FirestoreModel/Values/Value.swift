@@ -147,8 +147,9 @@ extension Value {
   }
 }
 
+// No nil literal: `map["a"] == nil` has to ask whether the field is missing, not whether it is null.
 extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
-  ExpressibleByBooleanLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral,
+  ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral,
   ExpressibleByDictionaryLiteral
 {
   /// Text.
@@ -159,8 +160,6 @@ extension Value: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Expres
   public init(floatLiteral value: Double) { self = .double(value) }
   /// A boolean.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
-  /// Null.
-  public init(nilLiteral: ()) { self = .null }
   /// An array.
   public init(arrayLiteral elements: Value...) { self = .array(elements) }
   /// A map; of two equal keys the later stays.

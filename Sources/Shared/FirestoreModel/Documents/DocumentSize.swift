@@ -1,0 +1,36 @@
+// How large a document counts, by the product's published formula.
+
+/// The size formula: what the limit of 1 MiB and storage accounting are measured in.
+public enum DocumentSize {
+  /// The size of a document in bytes: its name, its fields and 32 bytes.
+  public static func of(_ name: DocumentName, _ fields: MapValue) -> Int {
+    of(name.path) + of(fields) + 32
+  }
+
+  /// The size of a document's name: its ids and 16 bytes.
+  public static func of(_ path: ResourcePath) -> Int {
+    path.segments.reduce(16) { $0 + (ResourceID.number(in: $1) == nil ? of($1) : 8) }
+  }
+
+  /// The size of a map: its keys and values.
+  public static func of(_ fields: MapValue) -> Int {
+    fields.entries.reduce(0) { $0 + of($1.key) + of($1.value) }
+  }
+
+  /// The size of a value.
+  public static func of(_ value: Value) -> Int {
+    switch value {
+    case .null, .boolean: 1
+    case .integer, .double, .timestamp, .pendingServerTimestamp: 8
+    case .geoPoint: 16
+    case .string(let text): of(text)
+    case .bytes(let bytes): bytes.count
+    case .reference(let name): of(name.path)
+    case .array(let elements): elements.reduce(0) { $0 + of($1) }
+    case .vector(let numbers): numbers.count * 8
+    case .map(let map): of(map)
+    }
+  }
+
+  private static func of(_ text: String) -> Int { text.utf8.count + 1 }
+}

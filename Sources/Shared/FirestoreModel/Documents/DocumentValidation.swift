@@ -1,0 +1,124 @@
+// What a document may hold. Checked once, before a write is applied; what is stored needs no further check.
+//
+// Invariant: every refusal is INVALID_ARGUMENT, with the product's message where it is known.
+
+/// The rules for stored fields.
+public enum DocumentValidation {
+  /// Checks all fields of a document, at every depth, and its size.
+  public static func validate(_ fields: MapValue, of name: DocumentName) throws(FirestoreError) {
+    try validate(fields)
+    try validateSize(fields, of: name)
+  }
+
+  /// Checks the size of a document.
+  public static func validateSize(_ fields: MapValue, of name: DocumentName) throws(FirestoreError) {
+    let size = DocumentSize.of(name, fields)
+    if size > Limits.documentBytes {
+      throw .invalidArgument(
+        "Document '\(name)' cannot be written because its size (\(grouped(size)) bytes) exceeds the maximum "
+          + "allowed size of \(grouped(Limits.documentBytes)) bytes.")
+    }
+  }
+
+  /// Checks fields at every depth.
+  public static func validate(_ fields: MapValue) throws(FirestoreError) {
+    try validate(fields, depth: 0)
+  }
+
+  /// Checks a value that is to be stored in a field.
+  public static func validate(_ value: Value, at property: String) throws(FirestoreError) {
+    try validate(value, property: property, depth: 0, inArray: false)
+  }
+
+  /// Checks the name of a field.
+  public static func validate(fieldName name: String) throws(FirestoreError) {
+    if name.utf8.isEmpty { throw .invalidArgument("The property.name is the empty string.") }
+    if name.utf8.count > Limits.fieldNameBytes {
+      throw .invalidArgument("The property.name is longer than \(Limits.fieldNameBytes) bytes.")
+    }
+    if ResourceID.isReserved(name) { throw .invalidArgument("field name \(name) is reserved") }
+  }
+
+  /// Checks a path that a mask or transform names.
+  public static func validate(written path: FieldPath) throws(FirestoreError) {
+    for name in path.segments { try validate(fieldName: name) }
+  }
+
+  private static func validate(_ map: MapValue, depth: Int) throws(FirestoreError) {
+    for entry in map.entries {
+      try validate(fieldName: entry.key)
+      try validate(entry.value, property: entry.key, depth: depth, inArray: false)
+    }
+  }
+
+  private static func validate(
+    _ value: Value, property: String, depth: Int, inArray: Bool
+  ) throws(FirestoreError) {
+    switch value {
+    case .null, .boolean, .integer, .double: break
+    case .reference(let name):
+      // Parsed references are valid; one made from parts may not be.
+      if name.description.utf8.count > Limits.documentNameBytes {
+        throw .invalidArgument("The reference in property \"\(property)\" is too long.")
+      }
+    case .string(let text): try validate(count: text.utf8.count, property: property)
+    case .bytes(let bytes): try validate(count: bytes.count, property: property)
+    case .timestamp(let time):
+      guard time.isInRange else {
+        throw .invalidArgument("The timestamp in property \"\(property)\" is outside of years 0001 to 9999.")
+      }
+    case .geoPoint(let point): try validate(point)
+    case .vector(let numbers):
+      guard numbers.count <= Limits.vectorDimensions else {
+        throw .invalidArgument(
+          "The vector in property \"\(property)\" has more than \(Limits.vectorDimensions) dimensions.")
+      }
+    case .pendingServerTimestamp: throw .invalidArgument("field name __type__ is reserved")
+    case .array(let elements):
+      if inArray { throw .invalidArgument("Nested arrays are not allowed") }
+      try validate(depth: depth + 1, property: property)
+      for element in elements {
+        try validate(element, property: property, depth: depth + 1, inArray: true)
+      }
+    case .map(let map):
+      try validate(depth: depth + 1, property: property)
+      try validate(map, depth: depth + 1)
+    }
+  }
+
+  private static func validate(depth: Int, property: String) throws(FirestoreError) {
+    if depth > Limits.valueDepth {
+      throw .invalidArgument(
+        "Property \(property) is nested more than \(Limits.valueDepth) levels of maps and arrays deep.")
+    }
+  }
+
+  private static func validate(count: Int, property: String) throws(FirestoreError) {
+    if count > Limits.valueBytes {
+      throw .invalidArgument(
+        "The value of property \"\(property)\" is longer than \(Limits.valueBytes) bytes.")
+    }
+  }
+
+  private static func validate(_ point: GeoPoint) throws(FirestoreError) {
+    if !(point.latitude >= -90 && point.latitude <= 90) {
+      throw .invalidArgument(
+        "Geo point latitude '\(point.latitude)' outside permitted range -90.0 to 90.0.")
+    }
+    if !(point.longitude >= -180 && point.longitude <= 180) {
+      throw .invalidArgument(
+        "Geo point longitude '\(point.longitude)' outside permitted range -180.0 to 180.0.")
+    }
+  }
+
+  /// A number with commas between thousands.
+  private static func grouped(_ number: Int) -> String {
+    var text = ""
+    let digits = String(number)
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index).isMultiple(of: 3) { text.append(",") }
+      text.append(digit)
+    }
+    return text
+  }
+}

@@ -1,0 +1,79 @@
+// What transforms compute.
+//
+// Invariant: the result depends on the field's value, the operand and the request's time alone, so that
+// replaying a commit gives the same document.
+
+extension FieldTransform {
+  /// The field's new value, and what the write's result reports.
+  public struct Outcome: Hashable, Sendable {
+    /// What the field becomes.
+    public var value: Value
+    /// What the client is told: the value, or null for array transforms.
+    public var result: Value
+  }
+
+  /// Computes the transform of a field's present value, nil if it is missing. `requestTime` is the commit's
+  /// time, which a server timestamp cuts to milliseconds.
+  public func apply(to current: Value?, requestTime: Timestamp) -> Outcome {
+    switch operation {
+    case .serverTimestamp:
+      let value = Value.timestamp(requestTime.truncatedToMilliseconds)
+      return Outcome(value: value, result: value)
+    case .increment(let operand):
+      let value = FieldTransform.sum(current, operand)
+      return Outcome(value: value, result: value)
+    case .maximum(let operand):
+      let value = FieldTransform.extreme(current, operand, .descending)
+      return Outcome(value: value, result: value)
+    case .minimum(let operand):
+      let value = FieldTransform.extreme(current, operand, .ascending)
+      return Outcome(value: value, result: value)
+    case .appendMissing(let elements):
+      var array = FieldTransform.array(current)
+      for element in elements where !array.contains(where: { $0.isQueryEqual(to: element) }) {
+        array.append(element)
+      }
+      return Outcome(value: .array(array), result: .null)
+    case .removeAll(let elements):
+      var array = FieldTransform.array(current)
+      array.removeAll { candidate in elements.contains { $0.isQueryEqual(to: candidate) } }
+      return Outcome(value: .array(array), result: .null)
+    }
+  }
+
+  /// Checks the path and the operand; INVALID_ARGUMENT if the transform can never be applied.
+  public func validate() throws(FirestoreError) {
+    try DocumentValidation.validate(written: field)
+    switch operation {
+    case .serverTimestamp: break
+    case .increment(let operand), .maximum(let operand), .minimum(let operand):
+      if operand.kind != .number { throw .invalidArgument("Input must be a number.") }
+    case .appendMissing(let elements), .removeAll(let elements):
+      try DocumentValidation.validate(.array(elements), at: field.segments.last ?? "")
+    }
+  }
+
+  private static func array(_ value: Value?) -> [Value] {
+    if case .array(let elements)? = value { return elements }
+    return []
+  }
+
+  private static func sum(_ current: Value?, _ operand: Value) -> Value {
+    switch (current, operand) {
+    case (.integer(let a)?, .integer(let b)):
+      let (sum, overflow) = a.addingReportingOverflow(b)
+      return .integer(overflow ? (a < 0 ? .min : .max) : sum)
+    case (.integer(let a)?, .double(let b)): return .double(Double(a) + b)
+    case (.double(let a)?, .integer(let b)): return .double(a + Double(b))
+    case (.double(let a)?, .double(let b)): return .double(a + b)
+    default: return operand
+    }
+  }
+
+  /// The operand if it lies on the wanted side of the current value, else the current value.
+  private static func extreme(_ current: Value?, _ operand: Value, _ wanted: Ordering) -> Value {
+    guard let current, current.kind == .number else { return operand }
+    if current.isNaN || operand.isNaN { return .double(.nan) }
+    return Value.compare(operand, current) == wanted ? operand : current
+  }
+}

@@ -1,0 +1,81 @@
+// Checking writes and applying them to a document: the same on the server and in a client's cache.
+//
+// Invariant: an update's fields go in first, then the transforms in order, each seeing the one before.
+
+extension Write {
+  /// What a write makes of a document.
+  public struct Outcome: Hashable, Sendable {
+    /// The document's fields afterwards; nil if it does not exist then.
+    public var fields: MapValue?
+    /// One result for each transform, in order.
+    public var transformResults: [Value]
+  }
+
+  /// Applies the write to a document's fields, nil if it does not exist. Preconditions are not looked at.
+  public func apply(to existing: MapValue?, requestTime: Timestamp) -> Outcome {
+    var fields: MapValue
+    switch operation {
+    case .delete: return Outcome(fields: nil, transformResults: [])
+    case .verify: return Outcome(fields: existing, transformResults: [])
+    case .transform: fields = existing ?? MapValue()
+    case .update(_, let new):
+      fields = mask.map { (existing ?? MapValue()).merging(new, mask: $0) } ?? new
+    }
+    let transforms = allTransforms
+    var results: [Value] = []
+    results.reserveCapacity(transforms.count)
+    for transform in transforms {
+      let outcome = transform.apply(to: fields.value(at: transform.field), requestTime: requestTime)
+      fields.set(outcome.value, at: transform.field)
+      results.append(outcome.result)
+    }
+    return Outcome(fields: fields, transformResults: results)
+  }
+
+  /// Checks everything that can be checked without the document: INVALID_ARGUMENT if the write can never be
+  /// applied to a document of this database. The size of the result is checked when it is known.
+  public func validate(in database: DatabaseName) throws(FirestoreError) {
+    guard document.database == database else {
+      throw .invalidArgument("Document \(document) does not belong to database \(database).")
+    }
+    switch operation {
+    case .update(let name, let fields):
+      if let mask {
+        for path in mask { try DocumentValidation.validate(written: path) }
+        // What the mask leaves out is ignored, so only what it names has to be storable.
+        try DocumentValidation.validate(fields.projected(to: mask))
+      } else {
+        try DocumentValidation.validate(fields, of: name)
+      }
+    case .delete: try refuseUpdateParts("delete")
+    case .verify: try refuseUpdateParts("verify")
+    case .transform(_, let own):
+      try refuseUpdateParts("transform")
+      if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
+    }
+    for transform in allTransforms { try transform.validate() }
+  }
+
+  private func refuseUpdateParts(_ kind: String) throws(FirestoreError) {
+    if mask != nil { throw .invalidArgument("a \(kind) must not specify a document mask.") }
+    if !transforms.isEmpty { throw .invalidArgument("a \(kind) must not specify a update transform.") }
+  }
+}
+
+extension Precondition {
+  /// Checks the condition against the stored document, nil if it is missing, with the product's errors:
+  /// NOT_FOUND, ALREADY_EXISTS, or FAILED_PRECONDITION for a wrong update time (also where the document is
+  /// missing, since clients retry that code and not the others).
+  public func check(_ name: DocumentName, updateTime stored: Timestamp?) throws(FirestoreError) {
+    switch self {
+    case .exists(true): if stored == nil { throw .notFound("No document to update: \(name)") }
+    case .exists(false): if stored != nil { throw .alreadyExists("Document already exists: \(name)") }
+    case .updateTime(let required):
+      if stored != required {
+        throw .failedPrecondition(
+          "the stored version (\(stored?.microseconds ?? 0)) does not match the required base version "
+            + "(\(required.microseconds))")
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// Values, field maps and documents as wire bytes: what the engine stores and what responses carry.
+//
+// Invariant: the bytes are exactly the public API's messages, so that stored documents go into responses
+// without being decoded.
+
+public import FirestoreModel
+
+/// Encodes and decodes documents and their parts.
+public enum DocumentCodec {
+  /// A `Value` message.
+  public static func encode(_ value: Value) -> [UInt8] {
+    var writer = ProtobufWriter(capacity: 128)
+    writer.value(value)
+    return writer.finish()
+  }
+
+  /// Reads a `Value` message; INVALID_ARGUMENT if it is malformed.
+  public static func decodeValue(_ bytes: [UInt8]) throws(FirestoreError) -> Value {
+    try decode(bytes) { reader throws(FirestoreError) in try reader.value() }
+  }
+
+  /// A `MapValue` message with these fields.
+  public static func encode(fields: MapValue) -> [UInt8] {
+    var writer = ProtobufWriter()
+    writer.fields(fields, at: 1)
+    return writer.finish()
+  }
+
+  /// Reads a `MapValue` message; INVALID_ARGUMENT if it is malformed.
+  public static func decodeFields(_ bytes: [UInt8]) throws(FirestoreError) -> MapValue {
+    try decode(bytes) { reader throws(FirestoreError) in try reader.fields() }
+  }
+
+  /// A `Document` message.
+  public static func encode(_ document: Document) -> [UInt8] {
+    var writer = ProtobufWriter(capacity: 1024)
+    writer.document(document)
+    return writer.finish()
+  }
+
+  /// Reads a `Document` message; times that are absent are the epoch. INVALID_ARGUMENT if it is malformed.
+  public static func decode(_ bytes: [UInt8]) throws(FirestoreError) -> Document {
+    try decode(bytes) { reader throws(FirestoreError) in try reader.document() }
+  }
+
+  /// Lends a reader over an array's bytes.
+  static func decode<R>(
+    _ bytes: [UInt8], _ body: (inout ProtobufReader) throws(FirestoreError) -> R
+  ) throws(FirestoreError) -> R {
+    let result = bytes.withUnsafeBytes { buffer -> Result<R, FirestoreError> in
+      var reader = ProtobufReader(buffer)
+      do throws(FirestoreError) {
+        return .success(try body(&reader))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+}
+
+extension ProtobufWriter {
+  /// Writes the content of a `Document` message.
+  mutating func document(_ document: Document) {
+    timestamp(document.updateTime, at: 4)
+    timestamp(document.createTime, at: 3)
+    fields(document.fields, at: 2)
+    let mark = count
+    documentName(document.name)
+    head(1, since: mark)
+  }
+}
+
+extension ProtobufReader {
+  /// Reads a `Document` message to its end; times that are absent are the epoch.
+  public mutating func document() throws(FirestoreError) -> Document {
+    var name: DocumentName?
+    var entries: [MapValue.Entry] = []
+    var createTime = Timestamp.epoch
+    var updateTime = Timestamp.epoch
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        name = try DocumentName(parsing: try string())
+      case 2:
+        try expect(tag, .bytes)
+        var nested = try message()
+        entries.append(try nested.entry(depth: 0))
+      case 3:
+        try expect(tag, .bytes)
+        var nested = try message()
+        createTime = try nested.timestamp()
+      case 4:
+        try expect(tag, .bytes)
+        var nested = try message()
+        updateTime = try nested.timestamp()
+      default: try skip(tag)
+      }
+    }
+    guard let name else { throw .invalidArgument("Document name \"\" lacks \"projects\" at index 0.") }
+    return Document(
+      name: name, fields: MapValue(unsorted: entries), createTime: createTime, updateTime: updateTime)
+  }
+}

@@ -1,0 +1,155 @@
+// Reads protobuf's wire format from memory, for the messages that are too hot for the generated code.
+//
+// Invariant: no read passes `end`, whatever the bytes say; every error is INVALID_ARGUMENT.
+
+import FirestoreModel
+
+/// A cursor over the fields of one message.
+public struct ProtobufReader {
+  /// How a field's content is laid out.
+  enum WireType: UInt8 {
+    case varint = 0
+    case fixed64 = 1
+    case bytes = 2
+    case groupStart = 3
+    case groupEnd = 4
+    case fixed32 = 5
+  }
+
+  /// A field's number and layout.
+  struct Tag {
+    let field: Int
+    let type: WireType
+  }
+
+  private let buffer: UnsafeRawBufferPointer
+  private var position: Int
+  private let end: Int
+
+  /// Starts at the beginning of a message. The bytes must outlive the reader.
+  public init(_ buffer: UnsafeRawBufferPointer) {
+    self.buffer = buffer
+    position = 0
+    end = buffer.count
+  }
+
+  private init(_ buffer: UnsafeRawBufferPointer, _ range: Range<Int>) {
+    self.buffer = buffer
+    position = range.lowerBound
+    end = range.upperBound
+  }
+
+  static let malformed = FirestoreError.invalidArgument("Request contains a malformed protobuf message.")
+  static let brokenText = FirestoreError.invalidArgument("Request contains text that is not valid UTF-8.")
+
+  /// The next field's tag, nil at the end of the message.
+  @inline(__always)
+  mutating func nextTag() throws(FirestoreError) -> Tag? {
+    if position == end { return nil }
+    let raw = try varint()
+    guard raw <= UInt32.max, raw >> 3 != 0, let type = WireType(rawValue: UInt8(raw & 7)) else {
+      throw ProtobufReader.malformed
+    }
+    return Tag(field: Int(raw >> 3), type: type)
+  }
+
+  @inline(__always)
+  mutating func varint() throws(FirestoreError) -> UInt64 {
+    if position < end {
+      let byte = buffer[position]
+      if byte < 0x80 {
+        position &+= 1
+        return UInt64(byte)
+      }
+    }
+    return try longVarint()
+  }
+
+  private mutating func longVarint() throws(FirestoreError) -> UInt64 {
+    var result: UInt64 = 0
+    var shift: UInt64 = 0
+    while position < end {
+      let byte = buffer[position]
+      position &+= 1
+      if shift == 63, byte > 1 { break }
+      result |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return result }
+      shift &+= 7
+      if shift > 63 { break }
+    }
+    throw ProtobufReader.malformed
+  }
+
+  mutating func fixed64() throws(FirestoreError) -> UInt64 {
+    guard end &- position >= 8 else { throw ProtobufReader.malformed }
+    let value = buffer.loadUnaligned(fromByteOffset: position, as: UInt64.self)
+    position &+= 8
+    return UInt64(littleEndian: value)
+  }
+
+  mutating func double() throws(FirestoreError) -> Double { Double(bitPattern: try fixed64()) }
+
+  /// The range of a length-delimited content, which is skipped.
+  @inline(__always)
+  private mutating func range() throws(FirestoreError) -> Range<Int> {
+    let length = try varint()
+    guard length <= UInt64(end &- position) else { throw ProtobufReader.malformed }
+    let start = position
+    position &+= Int(truncatingIfNeeded: length)
+    return start..<position
+  }
+
+  /// A reader over a nested message, which this one skips.
+  @inline(__always)
+  mutating func message() throws(FirestoreError) -> ProtobufReader {
+    ProtobufReader(buffer, try range())
+  }
+
+  mutating func bytes() throws(FirestoreError) -> [UInt8] {
+    let range = try range()
+    return Array(UnsafeRawBufferPointer(rebasing: buffer[range]))
+  }
+
+  mutating func string() throws(FirestoreError) -> String {
+    let range = try range()
+    guard let text = String(strictUTF8: UnsafeRawBufferPointer(rebasing: buffer[range])) else {
+      throw ProtobufReader.brokenText
+    }
+    return text
+  }
+
+  /// Skips a field that nobody asked for.
+  mutating func skip(_ tag: Tag) throws(FirestoreError) {
+    switch tag.type {
+    case .varint: _ = try varint()
+    case .fixed64: try advance(8)
+    case .fixed32: try advance(4)
+    case .bytes: _ = try range()
+    case .groupEnd: throw ProtobufReader.malformed
+    case .groupStart:
+      // A stack of open groups, not recursion: their nesting is the sender's choice.
+      var open = [tag.field]
+      while let last = open.last {
+        guard let tag = try nextTag() else { throw ProtobufReader.malformed }
+        switch tag.type {
+        case .groupStart: open.append(tag.field)
+        case .groupEnd:
+          guard tag.field == last else { throw ProtobufReader.malformed }
+          open.removeLast()
+        default: try skip(tag)
+        }
+      }
+    }
+  }
+
+  private mutating func advance(_ count: Int) throws(FirestoreError) {
+    guard end &- position >= count else { throw ProtobufReader.malformed }
+    position &+= count
+  }
+
+  /// Demands a layout of a field that is known.
+  @inline(__always)
+  func expect(_ tag: Tag, _ type: WireType) throws(FirestoreError) {
+    if tag.type != type { throw ProtobufReader.malformed }
+  }
+}

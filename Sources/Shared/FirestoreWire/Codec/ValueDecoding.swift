@@ -1,0 +1,191 @@
+// Values from wire bytes to the model, without the generated message between.
+//
+// Invariant: what comes out is well formed (UTF-8 text, parsed references, one value each); whether it may be
+// stored is the model's validation. A map marked as a vector (or, in a client's
+// cache, as a pending server timestamp) becomes one; a malformed mark stays a map, whose reserved key
+// validation refuses.
+
+public import FirestoreModel
+
+extension ProtobufReader {
+  /// Levels of values inside values that are read before giving up: above every limit of the model, and low
+  /// enough for any thread's stack.
+  static let depthLimit = 64
+
+  /// Reads a `Value` message to its end.
+  public mutating func value() throws(FirestoreError) -> Value { try value(depth: 0) }
+
+  /// Reads a message whose field `fieldNumber` is a map of values, to its end; other fields are skipped.
+  public mutating func fields(at fieldNumber: Int = 1) throws(FirestoreError) -> MapValue {
+    try map(at: fieldNumber, depth: 0)
+  }
+
+  private mutating func value(depth: Int) throws(FirestoreError) -> Value {
+    var value: Value?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .varint)
+        value = .boolean(try varint() != 0)
+      case 2:
+        try expect(tag, .varint)
+        value = .integer(Int64(bitPattern: try varint()))
+      case 3:
+        try expect(tag, .fixed64)
+        value = .double(try double())
+      case 5:
+        try expect(tag, .bytes)
+        value = .reference(try DocumentName(parsing: try string()))
+      case 6:
+        try expect(tag, .bytes)
+        var nested = try message()
+        value = ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1))
+      case 8:
+        try expect(tag, .bytes)
+        var nested = try message()
+        value = .geoPoint(try nested.geoPoint())
+      case 9:
+        try expect(tag, .bytes)
+        var nested = try message()
+        value = .array(try nested.array(depth: depth + 1))
+      case 10:
+        try expect(tag, .bytes)
+        var nested = try message()
+        value = .timestamp(try nested.timestamp())
+      case 11:
+        try expect(tag, .varint)
+        _ = try varint()
+        value = .null
+      case 17:
+        try expect(tag, .bytes)
+        value = .string(try string())
+      case 18:
+        try expect(tag, .bytes)
+        value = .bytes(try bytes())
+      case 19...22:
+        throw .invalidArgument(
+          "Cannot convert firestore.v1.Value with type \(ProtobufReader.names[tag.field - 19]).")
+      default: try skip(tag)
+      }
+    }
+    guard let value else {
+      throw .invalidArgument("Cannot convert firestore.v1.Value with type unset.")
+    }
+    return value
+  }
+
+  private static let names = [
+    "field_reference_value", "function_value", "pipeline_value", "variable_reference_value",
+  ]
+
+  /// The values of an `ArrayValue` message.
+  mutating func array(depth: Int = 1) throws(FirestoreError) -> [Value] {
+    try ProtobufReader.check(depth)
+    var elements: [Value] = []
+    while let tag = try nextTag() {
+      guard tag.field == 1 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .bytes)
+      var nested = try message()
+      elements.append(try nested.value(depth: depth))
+    }
+    return elements
+  }
+
+  private mutating func map(at fieldNumber: Int, depth: Int) throws(FirestoreError) -> MapValue {
+    try ProtobufReader.check(depth)
+    var entries: [MapValue.Entry] = []
+    while let tag = try nextTag() {
+      guard tag.field == fieldNumber else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .bytes)
+      var nested = try message()
+      entries.append(try nested.entry(depth: depth))
+    }
+    return MapValue(unsorted: entries)
+  }
+
+  /// One entry of a map of values.
+  mutating func entry(depth: Int) throws(FirestoreError) -> MapValue.Entry {
+    var key = ""
+    var value: Value?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        key = try string()
+      case 2:
+        try expect(tag, .bytes)
+        var nested = try message()
+        value = try nested.value(depth: depth)
+      default: try skip(tag)
+      }
+    }
+    guard let value else {
+      throw .invalidArgument("Cannot convert firestore.v1.Value with type unset.")
+    }
+    return MapValue.Entry(key: key, value: value)
+  }
+
+  private static func check(_ depth: Int) throws(FirestoreError) {
+    if depth > depthLimit {
+      throw .invalidArgument("Values are nested more than \(Limits.valueDepth) levels deep.")
+    }
+  }
+
+  /// A `google.protobuf.Timestamp`.
+  mutating func timestamp() throws(FirestoreError) -> Timestamp {
+    var time = Timestamp.epoch
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .varint)
+        time.seconds = Int64(bitPattern: try varint())
+      case 2:
+        try expect(tag, .varint)
+        time.nanoseconds = Int32(truncatingIfNeeded: try varint())
+      default: try skip(tag)
+      }
+    }
+    return time
+  }
+
+  private mutating func geoPoint() throws(FirestoreError) -> GeoPoint {
+    var point = GeoPoint(latitude: 0, longitude: 0)
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .fixed64)
+        point.latitude = try double()
+      case 2:
+        try expect(tag, .fixed64)
+        point.longitude = try double()
+      default: try skip(tag)
+      }
+    }
+    return point
+  }
+
+  /// A map, or what its mark says that it stands for.
+  static func unmarked(_ map: MapValue) -> Value {
+    guard map.count >= 2, map.count <= 3, case .string(let mark)? = map["__type__"] else { return .map(map) }
+    if mark == "server_timestamp", case .timestamp(let time)? = map["__local_write_time__"] {
+      return .pendingServerTimestamp(
+        PendingServerTimestamp(localWriteTime: time, previousValue: map["__previous_value__"]))
+    }
+    guard mark == "__vector__", map.count == 2, case .array(let elements)? = map["value"] else {
+      return .map(map)
+    }
+    var vector: [Double] = []
+    vector.reserveCapacity(elements.count)
+    for element in elements {
+      guard case .double(let number) = element else { return .map(map) }
+      vector.append(number)
+    }
+    return .vector(vector)
+  }
+}

@@ -1,0 +1,112 @@
+// Values from the model to wire bytes, without the generated message between.
+//
+// Invariant: what is written, `ValueDecoding` and the generated code read as the same value. Everything is
+// written from back to front, so fields and elements go in reverse.
+
+import FirestoreModel
+
+extension ProtobufWriter {
+  /// Writes the content of a `Value` message.
+  mutating func value(_ value: Value) {
+    switch value {
+    case .null: field(11, varint: 0)
+    case .boolean(let value): field(1, varint: value ? 1 : 0)
+    case .integer(let value): field(2, varint: UInt64(bitPattern: value))
+    case .double(let value): field(3, double: value)
+    case .timestamp(let value): timestamp(value, at: 10)
+    case .string(let value): field(17, string: value)
+    case .bytes(let value): field(18, bytes: value)
+    case .reference(let name):
+      let mark = count
+      documentName(name)
+      head(5, since: mark)
+    case .geoPoint(let point):
+      let mark = count
+      if point.longitude.bitPattern != 0 { field(2, double: point.longitude) }
+      if point.latitude.bitPattern != 0 { field(1, double: point.latitude) }
+      head(8, since: mark)
+    case .array(let elements):
+      let mark = count
+      array(elements)
+      head(9, since: mark)
+    case .map(let map):
+      let mark = count
+      fields(map, at: 1)
+      head(6, since: mark)
+    case .vector(let numbers): vector(numbers)
+    case .pendingServerTimestamp(let pending): self.pending(pending)
+    }
+  }
+
+  /// Writes the content of an `ArrayValue` message.
+  mutating func array(_ elements: [Value]) {
+    for element in elements.reversed() {
+      let mark = count
+      value(element)
+      head(1, since: mark)
+    }
+  }
+
+  /// Writes a map of values as entries of a field.
+  mutating func fields(_ map: MapValue, at number: Int) {
+    for entry in map.entries.reversed() {
+      let whole = count
+      let mark = count
+      value(entry.value)
+      head(2, since: mark)
+      field(1, string: entry.key)
+      head(number, since: whole)
+    }
+  }
+
+  /// Writes a full document name without making it a text first.
+  mutating func documentName(_ name: DocumentName) {
+    for segment in name.path.segments.reversed() {
+      write(utf8: segment)
+      write(utf8: "/")
+    }
+    write(utf8: "/documents")
+    write(utf8: name.database.database)
+    write(utf8: "/databases/")
+    write(utf8: name.database.project)
+    write(utf8: "projects/")
+  }
+
+  /// Writes a `google.protobuf.Timestamp` field.
+  mutating func timestamp(_ time: Timestamp, at number: Int) {
+    let mark = count
+    if time.nanoseconds != 0 { field(2, varint: UInt64(bitPattern: Int64(time.nanoseconds))) }
+    if time.seconds != 0 { field(1, varint: UInt64(bitPattern: time.seconds)) }
+    head(number, since: mark)
+  }
+
+  /// A vector is a map with a mark and an array of doubles.
+  private mutating func vector(_ numbers: [Double]) {
+    let whole = count
+    let entry = count
+    let element = count
+    let list = count
+    for number in numbers.reversed() {
+      let mark = count
+      field(3, double: number)
+      head(1, since: mark)
+    }
+    head(9, since: list)
+    head(2, since: element)
+    field(1, string: "value")
+    head(1, since: entry)
+    fields(["__type__": "__vector__"], at: 1)
+    head(6, since: whole)
+  }
+
+  /// Clients keep their pending server timestamps as maps with a mark, in their own caches only.
+  private mutating func pending(_ pending: PendingServerTimestamp) {
+    var map: MapValue = [
+      "__type__": "server_timestamp", "__local_write_time__": .timestamp(pending.localWriteTime),
+    ]
+    if let previous = pending.previousValue { map["__previous_value__"] = previous }
+    let mark = count
+    fields(map, at: 1)
+    head(6, since: mark)
+  }
+}
