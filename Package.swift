@@ -70,7 +70,7 @@ let package = Package(
   ],
   targets: [
     // What client and server must agree on.
-    module("FirestoreModel", in: "Shared"),
+    module("FirestoreModel", in: "Shared", [crypto]),
     .target(
       name: "FirestoreProtobuf", dependencies: [protobuf],
       path: "Sources/Shared/FirestoreWire/Generated", swiftSettings: [.swiftLanguageMode(.v6)]),

@@ -1,0 +1,138 @@
+// A condition as alternatives of simple conditions (disjunctive normal form), which is what plans are made of
+// and what the product limits.
+//
+// Invariant: a document meets the condition exactly if it meets all terms of one alternative. The number of
+// alternatives is known before any is built, so no condition can make this explode.
+
+/// One comparison or test, without structure.
+public enum FilterTerm: Hashable, Sendable {
+  /// A comparison; never `isIn` or `arrayContainsAny`, which are alternatives of `equal` and `arrayContains`.
+  case field(FieldFilter)
+  /// A test.
+  case unary(UnaryFilter)
+
+  /// The field it looks at.
+  public var field: FieldPath {
+    switch self {
+    case .field(let filter): filter.field
+    case .unary(let filter): filter.field
+    }
+  }
+
+  /// Whether a document meets it.
+  public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
+    switch self {
+    case .field(let filter): filter.matches(name, fields)
+    case .unary(let filter): filter.matches(name, fields)
+    }
+  }
+}
+
+extension Filter {
+  /// How many alternatives the condition has, saturating.
+  public var disjunctionCount: Int {
+    switch self {
+    case .unary: 1
+    case .field(let filter):
+      filter.op == .isIn || filter.op == .arrayContainsAny ? max(1, filter.operands.count) : 1
+    case .composite(_, let parts) where parts.isEmpty: 1
+    case .composite(.and, let parts):
+      parts.reduce(1) { product, part in
+        let (result, overflow) = product.multipliedReportingOverflow(by: part.disjunctionCount)
+        return overflow ? .max : result
+      }
+    case .composite(.or, let parts):
+      parts.reduce(0) { sum, part in
+        let (result, overflow) = sum.addingReportingOverflow(part.disjunctionCount)
+        return overflow ? .max : result
+      }
+    }
+  }
+
+  /// The alternatives; each is a list of terms that must all hold, an empty one holds always. Nil if there
+  /// are more than `limit`.
+  public func disjunctions(limit: Int = Limits.disjunctions) -> [[FilterTerm]]? {
+    disjunctionCount > limit ? nil : alternatives
+  }
+
+  private var alternatives: [[FilterTerm]] {
+    switch self {
+    case .unary(let filter): return [[.unary(filter)]]
+    case .field(let filter):
+      switch filter.op {
+      case .isIn: return filter.operands.map { [.field(FieldFilter(filter.field, .equal, $0))] }
+      case .arrayContainsAny:
+        return filter.operands.map { [.field(FieldFilter(filter.field, .arrayContains, $0))] }
+      default: return [[.field(filter)]]
+      }
+    case .composite(_, let parts) where parts.isEmpty: return [[]]
+    case .composite(.or, let parts): return parts.flatMap(\.alternatives)
+    case .composite(.and, let parts):
+      return parts.reduce([[]]) { product, part in
+        let factor = part.alternatives
+        return product.flatMap { left in factor.map { left + $0 } }
+      }
+    }
+  }
+
+  /// All comparisons and tests in the tree, as they were stated.
+  var leaves: [Filter] {
+    switch self {
+    case .field, .unary: [self]
+    case .composite(_, let parts): parts.flatMap(\.leaves)
+    }
+  }
+
+  /// Whether an `or` with several parts occurs anywhere.
+  var hasDisjunction: Bool {
+    switch self {
+    case .field, .unary: false
+    case .composite(let op, let parts):
+      (op == .or && parts.count > 1) || parts.contains { $0.hasDisjunction }
+    }
+  }
+
+  /// The field of a leaf.
+  var field: FieldPath? {
+    switch self {
+    case .field(let filter): filter.field
+    case .unary(let filter): filter.field
+    case .composite: nil
+    }
+  }
+
+  /// Whether a leaf is an inequality, whose field joins the order.
+  var isInequality: Bool {
+    switch self {
+    case .composite: false
+    case .field(let filter): filter.op.isInequality
+    case .unary(let filter): filter.op == .isNotNull || filter.op == .isNotNaN
+    }
+  }
+}
+
+extension FieldFilter.Operator {
+  /// Whether a field compared so joins the order.
+  public var isInequality: Bool {
+    switch self {
+    case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn: true
+    case .equal, .isIn, .arrayContains, .arrayContainsAny: false
+    }
+  }
+
+  /// The operator's name in messages.
+  var name: String {
+    switch self {
+    case .lessThan: "LESS_THAN"
+    case .lessThanOrEqual: "LESS_THAN_OR_EQUAL"
+    case .greaterThan: "GREATER_THAN"
+    case .greaterThanOrEqual: "GREATER_THAN_OR_EQUAL"
+    case .equal: "EQUAL"
+    case .notEqual: "NOT_EQUAL"
+    case .arrayContains: "ARRAY_CONTAINS"
+    case .isIn: "IN"
+    case .arrayContainsAny: "ARRAY_CONTAINS_ANY"
+    case .notIn: "NOT_IN"
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// A query that is valid and says everything: what engines plan and listeners match.
+//
+// Invariant: `matches` and `compare` alone define a query's result: all matching documents, sorted, then
+// offset and limit. Plans, indexes and caches must agree with them.
+
+/// A validated query with its full order.
+public struct NormalizedQuery: Hashable, Sendable {
+  /// The root or document whose collections are searched.
+  public let parent: ParentName
+  /// The collections searched; nil for all directly under the parent.
+  public let selector: StructuredQuery.CollectionSelector?
+  /// The condition, if any.
+  public let filter: Filter?
+  /// The condition's alternatives; a single empty one if there is no condition.
+  public let disjunctions: [[FilterTerm]]
+  /// The full order; ends with `__name__`.
+  public let orders: [StructuredQuery.Order]
+  /// Where results start.
+  public let startAt: Cursor?
+  /// Where results end.
+  public let endAt: Cursor?
+  /// Results to skip.
+  public let offset: Int
+  /// Results to return at most.
+  public let limit: Int?
+  /// The fields to return; nil for all, empty for names only.
+  public let select: [FieldPath]?
+  /// The nearest-neighbour search over the results, if any.
+  public let findNearest: FindNearest?
+
+  /// Validates and normalises a query; INVALID_ARGUMENT with the product's message otherwise.
+  public init(_ query: Query) throws(FirestoreError) {
+    try query.validate()
+    let structured = query.structured
+    parent = query.parent
+    selector = structured.from.first
+    filter = structured.filter
+    disjunctions = structured.filter?.disjunctions() ?? [[]]
+    orders = structured.normalizedOrder
+    startAt = structured.startAt
+    endAt = structured.endAt
+    offset = structured.offset
+    limit = structured.limit
+    select = structured.select
+    findNearest = structured.findNearest
+  }
+
+  /// Whether a document is in the query's result, limit and offset aside.
+  public func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
+    isInScope(name) && hasOrderFields(fields) && filter?.matches(name, fields) != false
+      && isWithinBounds(name, fields)
+  }
+
+  /// Whether a document lies in a collection that the query searches.
+  public func isInScope(_ name: DocumentName) -> Bool {
+    let path = name.path
+    guard name.database == parent.database, path.count > parent.path.count, path.hasPrefix(parent.path)
+    else { return false }
+    if selector?.allDescendants != true, path.count != parent.path.count + 2 { return false }
+    guard let selector, !selector.collectionID.isEmpty else { return true }
+    return path.segments[path.count - 2].hasSameUTF8(as: selector.collectionID)
+  }
+
+  /// Whether a document has every field of the order; null counts as present.
+  public func hasOrderFields(_ fields: MapValue) -> Bool {
+    orders.allSatisfy { $0.field.isDocumentID || fields.value(at: $0.field) != nil }
+  }
+
+  /// Whether a document lies between the cursors.
+  public func isWithinBounds(_ name: DocumentName, _ fields: MapValue) -> Bool {
+    if let startAt {
+      let position = compare(startAt, name, fields)
+      if position == .descending || (position == .same && !startAt.before) { return false }
+    }
+    if let endAt {
+      let position = compare(endAt, name, fields)
+      if position == .ascending || (position == .same && endAt.before) { return false }
+    }
+    return true
+  }
+
+  /// Compares two documents in the query's order. A missing field sorts first, but matching documents have
+  /// every field.
+  public func compare(
+    _ a: DocumentName, _ aFields: MapValue, _ b: DocumentName, _ bFields: MapValue
+  ) -> Ordering {
+    for order in orders {
+      let ordering =
+        order.field.isDocumentID
+        ? DocumentName.compare(a, b)
+        : NormalizedQuery.compare(aFields.value(at: order.field), bFields.value(at: order.field))
+      if ordering != .same { return order.direction == .ascending ? ordering : ordering.reversed }
+    }
+    return .same
+  }
+
+  /// Compares a cursor's position, the place of its values, with a document.
+  private func compare(_ cursor: Cursor, _ name: DocumentName, _ fields: MapValue) -> Ordering {
+    for (order, value) in zip(orders, cursor.values) {
+      let ordering =
+        order.field.isDocumentID
+        ? Value.compare(value, .reference(name))
+        : NormalizedQuery.compare(value, fields.value(at: order.field))
+      if ordering != .same { return order.direction == .ascending ? ordering : ordering.reversed }
+    }
+    return .same
+  }
+
+  private static func compare(_ a: Value?, _ b: Value?) -> Ordering {
+    switch (a, b) {
+    case (let a?, let b?): Value.compare(a, b)
+    case (nil, nil): .same
+    case (nil, _): .ascending
+    case (_, nil): .descending
+    }
+  }
+
+  /// The fields of a result that the projection keeps.
+  public func projected(_ fields: MapValue) -> MapValue { select.map { fields.projected(to: $0) } ?? fields }
+}

@@ -1,0 +1,74 @@
+// The order of a query's results, with everything that it leaves unsaid.
+//
+// Invariant: a normalised order ends with `__name__`, so no two documents tie.
+
+extension StructuredQuery {
+  /// The explicit order; then every field with an inequality that is missing in it, in path order; then
+  /// `__name__`. What is added has the direction of the last explicit field.
+  public var normalizedOrder: [Order] {
+    var orders = orderBy
+    let direction = orderBy.last?.direction ?? .ascending
+    let implicit = Set((filter?.leaves ?? []).filter(\.isInequality).compactMap(\.field))
+    for field in implicit.sorted()
+    where !field.isDocumentID && !orders.contains(where: { $0.field == field }) {
+      orders.append(Order(field, direction))
+    }
+    if !orders.contains(where: { $0.field.isDocumentID }) { orders.append(Order(.documentID, direction)) }
+    return orders
+  }
+
+  /// The query that finds the same documents from the other end: all directions reversed, the cursors
+  /// exchanged. How a client asks for the last results of a limit.
+  public var reversed: StructuredQuery {
+    var result = self
+    result.orderBy = normalizedOrder.map { Order($0.field, $0.direction.reversed) }
+    result.startAt = endAt.map { Cursor($0.values, before: !$0.before) }
+    result.endAt = startAt.map { Cursor($0.values, before: !$0.before) }
+    return result
+  }
+}
+
+extension [StructuredQuery.Order] {
+  /// Parses the text form of ListDocuments, such as `priority desc, __name__`; INVALID_ARGUMENT otherwise.
+  public init(parsing text: String) throws(FirestoreError) {
+    self.init()
+    for clause in OrderClause.split(text) {
+      let words = clause.split(separator: " ", omittingEmptySubsequences: true)
+      let direction: StructuredQuery.Direction
+      switch words.count == 2 ? words[1].lowercased() : "asc" {
+      case "asc": direction = .ascending
+      case "desc": direction = .descending
+      default: throw OrderClause.invalid(text)
+      }
+      guard words.count == 1 || words.count == 2 else { throw OrderClause.invalid(text) }
+      do throws(FirestoreError) {
+        append(StructuredQuery.Order(try FieldPath(parsing: String(words[0])), direction))
+      } catch {
+        throw OrderClause.invalid(text)
+      }
+    }
+  }
+}
+
+/// The pieces of an order's text form.
+private enum OrderClause {
+  static func invalid(_ text: String) -> FirestoreError {
+    .invalidArgument("Invalid order by clause \"\(text)\".")
+  }
+
+  /// Splits at commas outside of quotes.
+  static func split(_ text: String) -> [Substring] {
+    var quoted = false
+    var escaped = false
+    return text.split(omittingEmptySubsequences: false) { character in
+      if escaped {
+        escaped = false
+      } else if character == "\\" {
+        escaped = quoted
+      } else if character == "`" {
+        quoted.toggle()
+      }
+      return character == "," && !quoted
+    }
+  }
+}

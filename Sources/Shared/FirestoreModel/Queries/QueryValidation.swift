@@ -1,0 +1,135 @@
+// What a query may say.
+//
+// Invariant: every refusal is INVALID_ARGUMENT with the product's message where it is known, and whatever
+// passes can be normalised, planned and matched.
+
+extension Query {
+  /// Checks the query against the product's rules.
+  public func validate() throws(FirestoreError) {
+    let query = structured
+    if query.from.count > 1 {
+      throw .invalidArgument("StructuredQuery.from cannot have more than one collection selector.")
+    }
+    if let selector = query.from.first, !selector.collectionID.isEmpty {
+      try ResourceID.validate(collectionID: selector.collectionID)
+    }
+    if query.offset < 0 { throw .invalidArgument("offset is negative") }
+    if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
+    let leaves = query.filter?.leaves ?? []
+    for leaf in leaves { try validate(leaf) }
+    try validateCombinations(leaves)
+    try validateOrder()
+    try validate(query.startAt)
+    try validate(query.endAt)
+    try validateNearest()
+    let parts = leaves.count + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
+    if parts > Limits.filtersAndOrders {
+      throw .invalidArgument("The query has more than \(Limits.filtersAndOrders) filters and orders.")
+    }
+  }
+
+  private func validate(_ leaf: Filter) throws(FirestoreError) {
+    guard case .field(let filter) = leaf else { return }
+    let name = filter.op.name
+    switch filter.op {
+    case .isIn, .notIn, .arrayContainsAny:
+      guard case .array(let values) = filter.value else {
+        throw .invalidArgument("'\(name)' requires an ArrayValue.")
+      }
+      if values.isEmpty { throw .invalidArgument("'\(name)' requires an non-empty ArrayValue.") }
+      let limit = filter.op == .notIn ? Limits.notInValues : Limits.disjunctions
+      if values.count > limit {
+        throw .invalidArgument("'\(name)' supports up to \(limit) comparison values.")
+      }
+      if filter.field.isDocumentID {
+        if filter.op == .arrayContainsAny { throw .invalidArgument("'\(name)' cannot be used on __name__.") }
+        for value in values { try validate(key: value) }
+      }
+    default:
+      guard filter.field.isDocumentID else { break }
+      if filter.op == .arrayContains { throw .invalidArgument("'\(name)' cannot be used on __name__.") }
+      try validate(key: filter.value)
+    }
+  }
+
+  /// Checks an operand of `__name__`.
+  private func validate(key value: Value) throws(FirestoreError) {
+    guard case .reference(let name) = value else {
+      throw .invalidArgument("__key__ filter value must be a Key")
+    }
+    if name.database != parent.database {
+      throw .invalidArgument("\(name) does not belong to database \(parent.database).")
+    }
+  }
+
+  private func validateCombinations(_ leaves: [Filter]) throws(FirestoreError) {
+    guard let filter = structured.filter else { return }
+    var operators: [FieldFilter.Operator] = []
+    var negations = 0
+    for leaf in leaves {
+      switch leaf {
+      case .field(let filter):
+        operators.append(filter.op)
+        if filter.op == .notEqual || filter.op == .notIn { negations += 1 }
+      case .unary(let filter): if filter.op == .isNotNull || filter.op == .isNotNaN { negations += 1 }
+      case .composite: break
+      }
+    }
+    if negations > 1 {
+      throw .invalidArgument(
+        "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query.")
+    }
+    if operators.contains(.notIn),
+      operators.contains(.isIn) || operators.contains(.arrayContainsAny) || filter.hasDisjunction
+    {
+      throw .invalidArgument(
+        "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'.")
+    }
+    guard let disjunctions = filter.disjunctions() else {
+      throw .invalidArgument(
+        "The query has more than \(Limits.disjunctions) disjunctions after normalization.")
+    }
+    for terms in disjunctions {
+      var arrays = 0
+      for case .field(let filter) in terms where filter.op == .arrayContains { arrays += 1 }
+      if arrays > 1 {
+        throw .invalidArgument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
+      }
+    }
+    let fields = Set(leaves.filter(\.isInequality).compactMap(\.field))
+    if fields.count > Limits.inequalityFields {
+      throw .invalidArgument(
+        "The query has ranges or inequalities on more than \(Limits.inequalityFields) fields.")
+    }
+  }
+
+  private func validateOrder() throws(FirestoreError) {
+    let orders = structured.normalizedOrder
+    if let key = orders.firstIndex(where: { $0.field.isDocumentID }), key != orders.count - 1 {
+      throw .invalidArgument("order by clause cannot contain more fields after the key")
+    }
+    var seen: Set<FieldPath> = []
+    for order in orders where !seen.insert(order.field).inserted {
+      throw .invalidArgument("order by clause cannot contain duplicate fields \(order.field)")
+    }
+  }
+
+  private func validate(_ cursor: Cursor?) throws(FirestoreError) {
+    guard let cursor else { return }
+    let orders = structured.normalizedOrder
+    if cursor.values.count > orders.count { throw .invalidArgument("Cursor has too many values.") }
+    for (order, value) in zip(orders, cursor.values) where order.field.isDocumentID {
+      try validate(key: value)
+    }
+  }
+
+  private func validateNearest() throws(FirestoreError) {
+    guard let nearest = structured.findNearest else { return }
+    if nearest.limit < 1 || nearest.limit > Limits.nearestNeighbours {
+      throw .invalidArgument("FindNearest requires a limit of 1 to \(Limits.nearestNeighbours).")
+    }
+    if nearest.vector.isEmpty || nearest.vector.count > Limits.vectorDimensions {
+      throw .invalidArgument("FindNearest requires a vector of 1 to \(Limits.vectorDimensions) dimensions.")
+    }
+  }
+}
