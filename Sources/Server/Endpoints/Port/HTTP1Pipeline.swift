@@ -14,7 +14,7 @@ extension ChannelPipeline.SynchronousOperations {
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)),
       HTTPServerPipelineHandler(),
       HTTPServerProtocolErrorHandler(),
-      NIOHTTPRequestHeadersValidator(),
+      NIOHTTPResponseHeadersValidator(),
     ])
     try addHandler(HTTP1Deadlines(head: limits.requestHeadTimeout, body: limits.requestBodyTimeout))
   }

@@ -13,12 +13,12 @@ public struct PortProtocols: Sendable {
 
   /// Makes the initializer of one HTTP/2 connection's streams, which take `HTTP2Frame.FramePayload`; called once a
   /// connection, so that its streams can share state. Nil for a port that speaks HTTP/1.1 alone.
-  public var http2: (@Sendable (any Channel) -> @Sendable (any Channel) throws -> Void)?
+  public var http2: (@Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void)?
 
   /// Names the handlers.
   public init(
     http1: @escaping @Sendable (any Channel) throws -> Void,
-    http2: (@Sendable (any Channel) -> @Sendable (any Channel) throws -> Void)? = nil
+    http2: (@Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void)? = nil
   ) {
     self.http1 = http1
     self.http2 = http2

@@ -90,7 +90,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   private func install(_ sniffed: SniffedProtocol, context: ChannelHandlerContext) throws {
     if sniffed == .http2, let makeStreams = protocols.http2 {
       try HTTP2Connection.install(
-        on: context.channel, limits: limits.http2, streams: makeStreams(context.channel))
+        on: context.channel, limits: limits.http2, streams: try makeStreams(context.channel))
     } else {
       try protocols.http1(context.channel)
       context.fireChannelActive()

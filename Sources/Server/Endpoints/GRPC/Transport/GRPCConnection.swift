@@ -15,6 +15,7 @@ final class GRPCConnection {
   /// Installs handlers for a stream that is not gRPC.
   let fallback: @Sendable (any Channel) throws -> Void
   private var bufferedBytes = 0
+  private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
 
   init(
     methods: GRPCMethods, limits: HTTP2Limits, eventLoop: any EventLoop, log: Logger,
@@ -33,6 +34,35 @@ final class GRPCConnection {
     bufferedBytes += new - old
     return bufferedBytes <= limits.maximumBufferedRequestBytes || new <= old
   }
+
+  /// Conversations never end by themselves: on drain they are asked to.
+  func add(_ handler: GRPCStreamHandler) {
+    conversations[ObjectIdentifier(handler)] = handler
+  }
+
+  func remove(_ handler: GRPCStreamHandler) {
+    conversations[ObjectIdentifier(handler)] = nil
+  }
+
+  func drain() {
+    for handler in conversations.values { handler.drain() }
+  }
+}
+
+/// Hears on the connection that the port drains, and tells the connection's conversations.
+private final class GRPCDrainHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let connection: GRPCConnection
+
+  init(_ connection: GRPCConnection) {
+    self.connection = connection
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    context.fireUserInboundEventTriggered(event)
+    if event is ChannelShouldQuiesceEvent { connection.drain() }
+  }
 }
 
 extension PortProtocols {
@@ -40,14 +70,14 @@ extension PortProtocols {
   static func grpcStreams(
     _ methods: GRPCMethods, limits: HTTP2Limits, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> Void
-  ) -> @Sendable (any Channel) -> @Sendable (any Channel) throws -> Void {
+  ) -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void {
     { channel in
-      let connection = NIOLoopBound(
-        GRPCConnection(
-          methods: methods, limits: limits, eventLoop: channel.eventLoop, log: log, fallback: fallback),
-        eventLoop: channel.eventLoop)
+      let connection = GRPCConnection(
+        methods: methods, limits: limits, eventLoop: channel.eventLoop, log: log, fallback: fallback)
+      try channel.pipeline.syncOperations.addHandler(GRPCDrainHandler(connection))
+      let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
       return { stream in
-        try stream.pipeline.syncOperations.addHandler(GRPCStreamHandler(connection.value))
+        try stream.pipeline.syncOperations.addHandler(GRPCStreamHandler(bound.value))
       }
     }
   }

@@ -48,6 +48,8 @@ public protocol GRPCCall: AnyObject {
   func receive(_ message: ByteBuffer)
   /// The client will send nothing more. The call goes on until it is finished through its responder.
   func halfClose()
+  /// The server is about to stop: finish as soon as what is under way is answered.
+  func drain()
   /// The stream is gone, whoever ended it: release everything. Called exactly once, last.
   func end()
 }

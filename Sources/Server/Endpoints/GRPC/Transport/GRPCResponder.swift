@@ -11,9 +11,11 @@ public final class GRPCResponder: Sendable {
   /// The stream's event loop.
   public let eventLoop: any EventLoop
   private let handler: NIOLoopBound<GRPCStreamHandler>
+  private let tasks: LoopTasks
 
-  init(_ handler: GRPCStreamHandler, on eventLoop: any EventLoop) {
+  init(_ handler: GRPCStreamHandler, on eventLoop: any EventLoop, tasks: LoopTasks) {
     self.eventLoop = eventLoop
+    self.tasks = tasks
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 
@@ -54,6 +56,12 @@ public final class GRPCResponder: Sendable {
   /// Stops or resumes the delivery of request messages, so that a client cannot queue work without bound.
   public func setReading(_ enabled: Bool) {
     onLoop { $0.setReading(enabled) }
+  }
+
+  /// Runs work of the call on the stream's event loop, where the platform allows it. It is not cancelled with the
+  /// call: it ends by itself when sending fails.
+  func start(_ operation: @escaping @Sendable () async -> Void) {
+    _ = tasks.start(operation)
   }
 
   private func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {

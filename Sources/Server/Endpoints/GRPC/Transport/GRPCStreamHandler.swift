@@ -105,7 +105,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       do {
         switch try connection.methods.method(of: head) {
         case .duplex(let make):
-          phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop)))
+          connection.add(self)
+          phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)))
         case let method:
           phase = .collecting(head, method)
         }
@@ -174,7 +175,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
     guard let context else { return }
     phase = .running
-    let responder = GRPCResponder(self, on: context.eventLoop)
+    let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
     let log = connection.log
     switch method {
     case .unary(let body):
@@ -210,6 +211,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     reading = enabled
     try? context.channel.syncOptions?.setOption(.autoRead, value: enabled)
     if enabled { deliver() }
+  }
+
+  /// Asks a conversation to end soon.
+  func drain() {
+    if case .duplex(let call) = phase { call.drain() }
   }
 
   // MARK: The answer
@@ -275,7 +281,10 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     request = nil
     _ = connection.hold(0, insteadOf: heldBytes)
     heldBytes = 0
-    call?.end()
+    if let call {
+      connection.remove(self)
+      call.end()
+    }
     resumeWaiters()
   }
 

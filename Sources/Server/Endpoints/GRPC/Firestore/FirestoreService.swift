@@ -1,0 +1,75 @@
+// google.firestore.v1.Firestore over the engine: each method reads its request, asks who calls, hands the model's
+// types to the engine and writes the answer. A method that is not here is answered UNIMPLEMENTED by its name.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import GRPCFraming
+import NIOCore
+import SwiftProtobuf
+
+struct FirestoreService: Sendable {
+  static let name = "google.firestore.v1.Firestore"
+
+  let engine: FirestoreEngine
+  let authentication: FirestoreAuthentication
+
+  var methods: GRPCMethods {
+    GRPCMethods(
+      service: Self.name,
+      [
+        "GetDocument": unary(getDocument),
+        "ListDocuments": unary(listDocuments),
+        "CreateDocument": unary(createDocument),
+        "UpdateDocument": unary(updateDocument),
+        "DeleteDocument": unary(deleteDocument),
+        "BeginTransaction": unary(beginTransaction),
+        "Commit": unary(commit),
+        "Rollback": unary(rollback),
+        "ListCollectionIds": unary(listCollectionIDs),
+        "BatchGetDocuments": streaming(batchGetDocuments),
+        "RunQuery": streaming(runQuery),
+        "Write": .duplex { head, responder in WriteCall(self, head, responder) },
+        "Listen": .duplex { head, responder in ListenCall(self, head, responder) },
+      ])
+  }
+
+  /// Who makes a call.
+  func caller(_ head: GRPCRequestHead) throws(FirestoreError) -> Caller {
+    try authentication.caller(authorization: head.metadata("authorization"))
+  }
+
+  private func unary<Request: Message>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
+  ) -> GRPCMethods.Method {
+    .unary { head, message in
+      do {
+        return try await body(try Request(request: message), head)
+      } catch let error as FirestoreError {
+        throw GRPCStatus(error)
+      }
+    }
+  }
+
+  private func streaming<Request: Message>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead, GRPCResponder) async throws -> Void
+  ) -> GRPCMethods.Method {
+    .serverStreaming { head, message, responder in
+      do {
+        try await body(try Request(request: message), head, responder)
+      } catch let error as FirestoreError {
+        throw GRPCStatus(error)
+      }
+    }
+  }
+}
+
+extension GRPCStatus {
+  /// The status that carries an engine's error; never with an empty message, which clients take for a broken answer.
+  init(_ error: FirestoreError) {
+    self.init(
+      Code(rawValue: UInt32(clamping: error.code.rawValue)),
+      error.message.isEmpty ? "The call failed with \(error.code.name)." : error.message)
+  }
+}

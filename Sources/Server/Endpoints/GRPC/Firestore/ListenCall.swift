@@ -1,0 +1,164 @@
+// One Listen stream: hands targets to the engine in the order they came, and the engine's answers to the client.
+//
+// Invariants
+//   1. A target that cannot be read ends that target alone, by REMOVE with a cause, never the stream.
+//   2. Until the engine has opened the stream, requests wait in order, and the client is not read from.
+//   3. The stream ends OK only after the client's half-close; else with an error that clients retry or report.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+import SwiftProtobuf
+
+final class ListenCall: GRPCCall, Sendable {
+  private enum Phase {
+    case awaitingFirst
+    case opening(DatabaseName, waiting: [Google_Firestore_V1_ListenRequest])
+    case open(DatabaseName, WatchStream)
+    case ended
+  }
+
+  private let service: FirestoreService
+  private let head: GRPCRequestHead
+  private let responder: GRPCResponder
+  private let phase = NIOLockedValueBox(Phase.awaitingFirst)
+
+  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: GRPCResponder) {
+    self.service = service
+    self.head = head
+    self.responder = responder
+  }
+
+  func receive(_ message: ByteBuffer) {
+    do throws(FirestoreError) {
+      let request = try Google_Firestore_V1_ListenRequest(request: message)
+      switch phase.withLockedValue({ $0 }) {
+      case .awaitingFirst: try open(request)
+      case .opening(let database, var waiting):
+        try Self.check(request, belongsTo: database)
+        waiting.append(request)
+        phase.withLockedValue { $0 = .opening(database, waiting: waiting) }
+      case .open(let database, let stream):
+        try Self.check(request, belongsTo: database)
+        try Self.apply(request, to: stream)
+      case .ended: break
+      }
+    } catch {
+      responder.finish(GRPCStatus(error))
+    }
+  }
+
+  func halfClose() {
+    responder.finish(.ok)
+  }
+
+  func drain() {
+    responder.finish(GRPCStatus(.unavailable, "The server is shutting down."))
+  }
+
+  func end() {
+    let stream: WatchStream? = phase.withLockedValue { phase in
+      defer { phase = .ended }
+      if case .open(_, let stream) = phase { return stream }
+      return nil
+    }
+    stream?.close()
+  }
+
+  private func open(_ request: Google_Firestore_V1_ListenRequest) throws(FirestoreError) {
+    let database = try DatabaseName(parsing: request.database)
+    let caller = try service.caller(head)
+    phase.withLockedValue { $0 = .opening(database, waiting: [request]) }
+    responder.setReading(false)
+    responder.start { [self] in
+      do throws(FirestoreError) {
+        opened(
+          try await service.engine.watch(database, as: caller, output: ListenOutput(responder: responder)))
+      } catch {
+        responder.finish(GRPCStatus(error))
+      }
+    }
+  }
+
+  private func opened(_ stream: WatchStream) {
+    let waiting: [Google_Firestore_V1_ListenRequest]? = phase.withLockedValue { phase in
+      guard case .opening(let database, let waiting) = phase else { return nil }
+      phase = .open(database, stream)
+      return waiting
+    }
+    guard let waiting else { return stream.close() }
+    do {
+      for request in waiting { try Self.apply(request, to: stream) }
+      responder.setReading(true)
+    } catch {
+      responder.finish(GRPCStatus(error))
+    }
+  }
+
+  private static func check(
+    _ request: Google_Firestore_V1_ListenRequest, belongsTo database: DatabaseName
+  ) throws(FirestoreError) {
+    guard request.database.isEmpty || request.database == database.description else {
+      throw .invalidArgument("A Listen stream serves one database, here \(database).")
+    }
+  }
+
+  private static func apply(
+    _ request: Google_Firestore_V1_ListenRequest, to stream: WatchStream
+  ) throws(FirestoreError) {
+    switch request.targetChange {
+    case .addTarget(let target):
+      do {
+        stream.addTarget(try WatchTarget(target))
+      } catch {
+        stream.rejectTarget(target.targetID, error)
+      }
+    case .removeTarget(let id): stream.removeTarget(id)
+    case nil: throw .invalidArgument("A ListenRequest must add or remove a target.")
+    }
+  }
+}
+
+extension WatchTarget {
+  init(_ message: Google_Firestore_V1_Target) throws(FirestoreError) {
+    let selection: Selection
+    switch message.targetType {
+    case .query(let target):
+      guard case .structuredQuery(let query)? = target.queryType else {
+        throw .invalidArgument("only structured queries are supported")
+      }
+      selection = .query(Query(parent: try ParentName(parsing: target.parent), try StructuredQuery(query)))
+    case .documents(let target):
+      selection = .documents(
+        try target.documents.map { (name) throws(FirestoreError) in try DocumentName(parsing: name) })
+    case nil:
+      throw .unimplemented("The target must be a query or documents; other targets are not implemented.")
+    }
+    let start: Start =
+      switch message.resumeType {
+      case .resumeToken(let token): token.isEmpty ? .beginning : .resumeToken([UInt8](token))
+      case .readTime(let time): .readTime(Timestamp(time))
+      case nil: .beginning
+      }
+    self.init(
+      id: message.targetID, selection, start: start, once: message.once,
+      expectedCount: message.hasExpectedCount ? Int(message.expectedCount.value) : nil)
+  }
+}
+
+/// Where the engine sends what a stream's targets see.
+private struct ListenOutput: WatchOutput {
+  let responder: GRPCResponder
+
+  func send(_ responses: [WatchResponse]) async throws {
+    try await responder.send(try WatchEncoding.encode(responses))
+  }
+
+  func fail(_ error: FirestoreError) async {
+    responder.finish(GRPCStatus(error))
+  }
+}

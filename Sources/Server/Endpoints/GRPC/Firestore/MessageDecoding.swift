@@ -1,0 +1,53 @@
+// Requests from their wire bytes, without a copy: malformed protobuf is INVALID_ARGUMENT to the one who sent it.
+
+import FirestoreModel
+import NIOCore
+import SwiftProtobuf
+
+/// A buffer's bytes in the form that the protobuf runtime reads from.
+private struct BufferBytes: SwiftProtobufContiguousBytes {
+  private var buffer: ByteBuffer
+
+  init(_ buffer: ByteBuffer) { self.buffer = buffer }
+
+  init(repeating byte: UInt8, count: Int) { buffer = ByteBuffer(repeating: byte, count: count) }
+
+  init<Bytes: Sequence>(_ bytes: Bytes) where Bytes.Element == UInt8 { buffer = ByteBuffer(bytes: bytes) }
+
+  var count: Int { buffer.readableBytes }
+
+  func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try buffer.withUnsafeReadableBytes(body)
+  }
+
+  mutating func withUnsafeMutableBytes<Result>(
+    _ body: (UnsafeMutableRawBufferPointer) throws -> Result
+  ) rethrows -> Result {
+    try buffer.withUnsafeMutableReadableBytes(body)
+  }
+}
+
+extension Message {
+  /// Reads a request.
+  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
+  init(request: ByteBuffer) throws(FirestoreError) {
+    guard request.readableBytes <= FirestoreRequestLimits.bytes else {
+      throw .invalidArgument(
+        "Request payload size exceeds the limit: \(FirestoreRequestLimits.bytes) bytes. "
+          + "(The request has \(request.readableBytes) bytes.)")
+    }
+    do {
+      try self.init(serializedBytes: BufferBytes(request))
+    } catch {
+      throw .invalidArgument("The request is not a valid \(Self.protoMessageName) message.")
+    }
+  }
+}
+
+/// The limits that hold for a request as a whole.
+enum FirestoreRequestLimits {
+  /// The product's limit for one request message.
+  static let bytes = 10 << 20
+  /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.
+  static let waitingMessages = 16
+}

@@ -1,0 +1,61 @@
+// The methods that answer with a stream: reads of many documents, and queries. Each page waits for the client to
+// take the one before.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import GRPCFraming
+import NIOCore
+
+extension FirestoreService {
+  @Sendable func batchGetDocuments(
+    _ request: Google_Firestore_V1_BatchGetDocumentsRequest, _ head: GRPCRequestHead,
+    _ responder: GRPCResponder
+  ) async throws {
+    let database = try DatabaseName(parsing: request.database)
+    var names: [DocumentName] = []
+    names.reserveCapacity(request.documents.count)
+    for name in request.documents { names.append(try DocumentName(parsing: name)) }
+    let caller = try caller(head)
+    let consistency: ReadConsistency =
+      switch request.consistencySelector {
+      case .transaction(let token): .transaction([UInt8](token))
+      case .newTransaction(let options): .newTransaction(TransactionOptions(options, or: .readOnly()))
+      case .readTime(let time): .readTime(Timestamp(time))
+      case nil: .latest
+      }
+    let mask = request.hasMask ? try [FieldPath](request.mask) : nil
+    try await engine.batchGetDocuments(
+      in: database, names, mask: mask, consistency: consistency, as: caller
+    ) { page in
+      let buffer = try ResponseEncoding.batchGet(page)
+      if buffer.readableBytes > 0 { try await responder.send(buffer) }
+    }
+  }
+
+  @Sendable func runQuery(
+    _ request: Google_Firestore_V1_RunQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
+  ) async throws {
+    let parent = try ParentName(parsing: request.parent)
+    let caller = try caller(head)
+    guard case .structuredQuery(let structured)? = request.queryType else {
+      throw FirestoreError.invalidArgument("only structured queries are supported")
+    }
+    guard !request.hasExplainOptions else {
+      throw FirestoreError.unimplemented("Explaining a query is not implemented by this server.")
+    }
+    let consistency: ReadConsistency =
+      switch request.consistencySelector {
+      case .transaction(let token): .transaction([UInt8](token))
+      case .newTransaction(let options): .newTransaction(TransactionOptions(options, or: .readOnly()))
+      case .readTime(let time): .readTime(Timestamp(time))
+      case nil: .latest
+      }
+    let query = Query(parent: parent, try StructuredQuery(structured))
+    try await engine.runQuery(query, consistency: consistency, as: caller) { page in
+      let buffer = try ResponseEncoding.query(page)
+      if buffer.readableBytes > 0 { try await responder.send(buffer) }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// The answers of the unary and server-streaming methods, framed. Field numbers are those of google/firestore/v1.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreWire
+import GRPCFraming
+import NIOCore
+
+enum ResponseEncoding {
+  /// One framed message that `body` writes.
+  static func framed(capacity: Int = 128, _ body: (inout ByteBuffer) -> Void) throws -> ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.reserveCapacity(capacity + GRPCMessageParser.prefixLength)
+    try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in body(&buffer) }
+    return buffer
+  }
+
+  static let empty = {
+    var buffer = ByteBuffer()
+    buffer.writeGRPCMessage(bytes: [UInt8]())
+    return buffer
+  }()
+
+  /// google.firestore.v1.Document.
+  static func document(_ document: StoredDocument) -> ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.writeGRPCMessage(bytes: document.encoded)
+    return buffer
+  }
+
+  static func listDocuments(_ page: ListDocumentsPage) throws -> ByteBuffer {
+    try framed(capacity: 1024) { buffer in
+      for entry in page.documents {
+        switch entry {
+        case .found(let document): buffer.writeField(1, document.encoded)
+        case .missing(let name): buffer.writeMessage(1) { $0.writeField(1, name.description) }
+        }
+      }
+      buffer.writeField(2, page.nextPageToken)
+    }
+  }
+
+  static func listCollectionIDs(_ page: ListCollectionIDsPage) throws -> ByteBuffer {
+    try framed { buffer in
+      for id in page.collectionIDs { buffer.writeField(1, Array(id.utf8)) }
+      buffer.writeField(2, page.nextPageToken)
+    }
+  }
+
+  static func beginTransaction(_ token: [UInt8]) throws -> ByteBuffer {
+    try framed { $0.writeField(1, token) }
+  }
+
+  static func commit(_ response: CommitResponse) throws -> ByteBuffer {
+    try framed { buffer in
+      buffer.writeResults(1, response.writeResults)
+      if let time = response.commitTime { buffer.writeField(2, time) }
+    }
+  }
+
+  /// google.firestore.v1.WriteResponse.
+  static func write(streamID: String, token: Int, _ response: CommitResponse?) throws -> ByteBuffer {
+    try framed { buffer in
+      buffer.writeField(1, streamID)
+      buffer.writeField(2, Array(String(token).utf8))
+      if let response {
+        buffer.writeResults(3, response.writeResults)
+        if let time = response.commitTime { buffer.writeField(4, time) }
+      }
+    }
+  }
+
+  /// A page of BatchGetDocuments: one message for each document. The transaction that the call began rides on the
+  /// first; without documents it is a message of its own.
+  static func batchGet(_ page: BatchGetPage) throws -> ByteBuffer {
+    var buffer = ByteBuffer()
+    var transaction = page.transaction
+    for item in page.items {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+        switch item {
+        case .found(let document): buffer.writeField(1, document.encoded)
+        case .missing(let name): buffer.writeField(2, name.description)
+        }
+        if let token = transaction { buffer.writeField(3, token) }
+        buffer.writeField(4, page.readTime)
+      }
+      transaction = nil
+    }
+    if let token = transaction {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+        buffer.writeField(3, token)
+        buffer.writeField(4, page.readTime)
+      }
+    }
+    return buffer
+  }
+
+  /// A page of RunQuery. A transaction begun by the call comes alone in the first message; so does the number of
+  /// skipped results; a query without results is one message with the read time.
+  static func query(_ page: QueryPage) throws -> ByteBuffer {
+    var buffer = ByteBuffer()
+    if let token = page.transaction {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(2, token) }
+    }
+    if page.skippedResults > 0 {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+        buffer.writeField(3, page.readTime)
+        buffer.writeField(4, page.skippedResults)
+      }
+    }
+    if page.documents.isEmpty, page.skippedResults == 0, page.isLast {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(3, page.readTime) }
+    }
+    for document in page.documents {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+        buffer.writeField(1, document.encoded)
+        buffer.writeField(3, page.readTime)
+      }
+    }
+    return buffer
+  }
+}
+
+extension ByteBuffer {
+  /// google.firestore.v1.WriteResult, repeated.
+  mutating func writeResults(_ number: Int, _ results: [WriteResult]) {
+    for result in results {
+      writeMessage(number) { buffer in
+        if let time = result.updateTime { buffer.writeField(1, time) }
+        for value in result.transformResults { buffer.writeField(2, DocumentCodec.encode(value)) }
+      }
+    }
+  }
+}

@@ -1,0 +1,161 @@
+// One Write stream: a handshake, then one atomic commit for each message, answered in order.
+//
+// Invariants
+//   1. Messages are committed one after the other. A message that fails ends the stream with its error, and none
+//      after it is applied.
+//   2. Without a commit under way the stream ends with OK after the client's goodbye, else with UNAVAILABLE: clients
+//      take a permanent error for the answer to their first pending batch.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+
+final class WriteCall: GRPCCall, Sendable {
+  private struct State {
+    var waiting: [ByteBuffer] = []
+    var isServing = false
+    var halfClosed = false
+    var draining = false
+    var ended = false
+    var database: DatabaseName?
+    var token = 0
+  }
+
+  private enum Step {
+    case serve(ByteBuffer)
+    case finish(GRPCStatus)
+    case wait
+  }
+
+  private let service: FirestoreService
+  private let head: GRPCRequestHead
+  private let responder: GRPCResponder
+  private let streamID: String
+  private let state = NIOLockedValueBox(State())
+
+  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: GRPCResponder) {
+    self.service = service
+    self.head = head
+    self.responder = responder
+    self.streamID = String(UInt64.random(in: .min ... .max), radix: 36)
+  }
+
+  func receive(_ message: ByteBuffer) {
+    let (mustServe, isFull) = state.withLockedValue { state in
+      state.waiting.append(message)
+      defer { state.isServing = true }
+      return (!state.isServing, state.waiting.count >= FirestoreRequestLimits.waitingMessages)
+    }
+    if isFull { responder.setReading(false) }
+    if mustServe { responder.start { await self.serve() } }
+  }
+
+  func halfClose() {
+    let isIdle = state.withLockedValue { state in
+      state.halfClosed = true
+      return !state.isServing
+    }
+    if isIdle { responder.finish(.ok) }
+  }
+
+  func drain() {
+    let isIdle = state.withLockedValue { state in
+      state.draining = true
+      return !state.isServing
+    }
+    if isIdle { responder.finish(Self.shuttingDown) }
+  }
+
+  func end() {
+    state.withLockedValue { state in
+      state.ended = true
+      state.waiting = []
+    }
+  }
+
+  private static let shuttingDown = GRPCStatus(.unavailable, "The server is shutting down.")
+
+  /// Serves what waits, until nothing does.
+  private func serve() async {
+    while true {
+      switch next() {
+      case .wait: return
+      case .finish(let status):
+        responder.finish(status)
+        return
+      case .serve(let message):
+        do {
+          try await serve(try Google_Firestore_V1_WriteRequest(request: message))
+        } catch let error as FirestoreError {
+          responder.finish(GRPCStatus(error))
+          return
+        } catch {
+          return  // The client is gone.
+        }
+      }
+    }
+  }
+
+  private func next() -> Step {
+    let (step, hasRoom): (Step, Bool) = state.withLockedValue { state in
+      if state.ended { return (.wait, false) }
+      if state.draining { return (.finish(Self.shuttingDown), false) }
+      if state.waiting.isEmpty {
+        state.isServing = false
+        return (state.halfClosed ? .finish(.ok) : .wait, false)
+      }
+      let message = state.waiting.removeFirst()
+      return (.serve(message), state.waiting.count == FirestoreRequestLimits.waitingMessages / 2)
+    }
+    if hasRoom { responder.setReading(true) }
+    return step
+  }
+
+  private func serve(_ request: Google_Firestore_V1_WriteRequest) async throws {
+    guard let database = state.withLockedValue({ $0.database }) else { return try await shakeHands(request) }
+    guard request.database.isEmpty || request.database == database.description else {
+      throw FirestoreError.invalidArgument("A Write stream serves one database, here \(database).")
+    }
+    guard !request.writes.isEmpty else {
+      // The client says goodbye.
+      try await responder.send(try ResponseEncoding.write(streamID: "", token: takeToken(), nil))
+      responder.finish(.ok)
+      return
+    }
+    let caller = try service.caller(head)
+    let writes = try request.writes.map { (write) throws(FirestoreError) in try Write(write) }
+    let response = try await service.engine.commit(in: database, writes, as: caller)
+    try await responder.send(try ResponseEncoding.write(streamID: "", token: takeToken(), response))
+  }
+
+  private func shakeHands(_ request: Google_Firestore_V1_WriteRequest) async throws {
+    guard !request.database.isEmpty else {
+      throw FirestoreError.invalidArgument("'database' must be set on an initial write request.")
+    }
+    guard request.writes.isEmpty else {
+      throw FirestoreError.invalidArgument("'writes' must not be set on an initial write request.")
+    }
+    guard request.streamID.isEmpty else {
+      throw FirestoreError.invalidArgument("Resuming streams is not supported, do not set stream ID.")
+    }
+    guard request.streamToken.isEmpty else {
+      throw FirestoreError.invalidArgument(
+        "Resuming streams is not supported, 'stream_token' must not be set on an initial write request.")
+    }
+    let database = try DatabaseName(parsing: request.database)
+    _ = try service.caller(head)
+    state.withLockedValue { $0.database = database }
+    try await responder.send(try ResponseEncoding.write(streamID: streamID, token: takeToken(), nil))
+  }
+
+  private func takeToken() -> Int {
+    state.withLockedValue { state in
+      defer { state.token += 1 }
+      return state.token
+    }
+  }
+}

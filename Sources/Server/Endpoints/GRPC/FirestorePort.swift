@@ -1,0 +1,24 @@
+// The Firestore port put together: gRPC streams, and plain HTTP in both versions.
+
+public import FirestoreEngine
+public import Logging
+import NIOCore
+
+extension PortProtocols {
+  /// What the Firestore port speaks: gRPC and plain HTTP over HTTP/2, plain HTTP over HTTP/1.1.
+  public static func firestore(
+    _ engine: FirestoreEngine, authentication: FirestoreAuthentication, limits: PortLimits = PortLimits(),
+    log: Logger
+  ) -> PortProtocols {
+    let service = FirestoreService(engine: engine, authentication: authentication)
+    return PortProtocols(
+      http1: { channel in
+        try channel.pipeline.syncOperations.addHTTP1Server(limits)
+        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+      },
+      http2: grpcStreams(service.methods, limits: limits.http2, log: log) { stream in
+        try stream.pipeline.syncOperations.addHTTP1Translation()
+        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+      })
+  }
+}

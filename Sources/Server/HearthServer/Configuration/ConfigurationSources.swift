@@ -1,0 +1,169 @@
+// Lays the four sources of a setting over each other: flag, then HEARTH_* variable, then firebase.json, then the
+// default. A value that is present and wrong is an error that names its source; it never falls through to the next.
+
+public import Logging
+
+/// What the command line gave; nil where it said nothing.
+public struct ServeFlags: Sendable {
+  /// `--data`.
+  public var data: String?
+  /// `--ephemeral`.
+  public var ephemeral = false
+  /// `--project`.
+  public var project: String?
+  /// `--host`.
+  public var host: String?
+  /// `--firestore-port`.
+  public var firestorePort: Int?
+  /// `--database-port`.
+  public var databasePort: Int?
+  /// `--emulator`.
+  public var emulator = false
+  /// `--allow-remote-emulator`.
+  public var allowRemoteEmulator = false
+  /// `--tls-cert`.
+  public var tlsCertificate: String?
+  /// `--tls-key`.
+  public var tlsKey: String?
+  /// `--config`.
+  public var config: String?
+  /// `--log-level`.
+  public var logLevel: Logger.Level?
+
+  /// No flags at all.
+  public init() {}
+}
+
+extension HearthConfiguration {
+  /// The configuration that flags, environment and firebase.json give together.
+  /// - Parameters:
+  ///   - environment: the process's variables.
+  ///   - readFile: the bytes of a file; nil if there is none.
+  /// - Throws: ``HearthError`` that names the setting and its source.
+  public static func resolve(
+    _ flags: ServeFlags, environment: [String: String], readFile: (String) throws -> [UInt8]?
+  ) throws(HearthError) -> HearthConfiguration {
+    let variables = Variables(environment)
+    let file = try firebaseJSON(flags.config ?? variables.text("HEARTH_CONFIG"), readFile)
+
+    var configuration = HearthConfiguration(storage: try storage(flags, variables))
+    configuration.project = flags.project ?? variables.text("HEARTH_PROJECT") ?? configuration.project
+    let host = flags.host ?? variables.text("HEARTH_HOST")
+    let firestoreFlag = try port(flags.firestorePort, "--firestore-port")
+    let databaseFlag = try port(flags.databasePort, "--database-port")
+    let firestorePort = try variables.port("HEARTH_FIRESTORE_PORT")
+    let databasePort = try variables.port("HEARTH_DATABASE_PORT")
+    configuration.firestore = Address(
+      host: host ?? file.firestore.host ?? configuration.firestore.host,
+      port: firestoreFlag ?? firestorePort ?? file.firestore.port
+        ?? configuration.firestore.port)
+    configuration.database = Address(
+      host: host ?? file.database.host ?? "127.0.0.1",
+      port: databaseFlag ?? databasePort ?? file.database.port ?? 9000)
+    let emulator = try variables.flag("HEARTH_EMULATOR")
+    let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
+    configuration.emulator = flags.emulator || emulator
+    configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
+    configuration.tls = try tls(
+      flags.tlsCertificate ?? variables.text("HEARTH_TLS_CERT"),
+      flags.tlsKey ?? variables.text("HEARTH_TLS_KEY"))
+    let logLevel = try variables.logLevel("HEARTH_LOG_LEVEL")
+    configuration.logLevel = flags.logLevel ?? logLevel ?? configuration.logLevel
+    try configuration.validate()
+    return configuration
+  }
+
+  private static func firebaseJSON(
+    _ named: String?, _ readFile: (String) throws -> [UInt8]?
+  ) throws(HearthError) -> FirebaseJSON {
+    let path = named ?? "firebase.json"
+    let bytes: [UInt8]?
+    do {
+      bytes = try readFile(path)
+    } catch {
+      throw HearthError("The configuration file \(path) cannot be read: \(error)")
+    }
+    guard let bytes else {
+      if named != nil { throw HearthError("The configuration file \(path) does not exist (--config).") }
+      return FirebaseJSON()
+    }
+    return try FirebaseJSON(bytes, path: path)
+  }
+
+  private static func storage(_ flags: ServeFlags, _ variables: Variables) throws(HearthError) -> Storage {
+    if flags.ephemeral, flags.data != nil {
+      throw HearthError("--data and --ephemeral exclude each other: give one of them.")
+    }
+    if flags.ephemeral { return .ephemeral }
+    if let data = flags.data { return try directory(data) }
+    let ephemeral = try variables.flag("HEARTH_EPHEMERAL")
+    if let data = variables.text("HEARTH_DATA") {
+      if ephemeral {
+        throw HearthError("HEARTH_DATA and HEARTH_EPHEMERAL exclude each other: set one of them.")
+      }
+      return try directory(data)
+    }
+    if ephemeral { return .ephemeral }
+    throw HearthError(
+      "Where should data be kept? Give --data DIR to keep it there, or --ephemeral to forget it at the end.")
+  }
+
+  private static func directory(_ path: String) throws(HearthError) -> Storage {
+    if path.isEmpty { throw HearthError("--data needs the path of a directory.") }
+    return .directory(path)
+  }
+
+  private static func tls(_ certificate: String?, _ key: String?) throws(HearthError) -> TLSFiles? {
+    switch (certificate, key) {
+    case (nil, nil): return nil
+    case (let certificate?, let key?): return TLSFiles(certificate: certificate, key: key)
+    case (_?, nil):
+      throw HearthError("--tls-cert needs --tls-key: the certificate's private key as a PEM file.")
+    case (nil, _?): throw HearthError("--tls-key needs --tls-cert: the certificate chain as a PEM file.")
+    }
+  }
+
+  private static func port(_ value: Int?, _ source: String) throws(HearthError) -> Int? {
+    guard let value else { return nil }
+    guard (0...65_535).contains(value) else {
+      throw HearthError("\(source) \(value) is not a port: 0 (any free one) to 65535.")
+    }
+    return value
+  }
+
+  /// The HEARTH_* variables; an empty value counts as unset.
+  private struct Variables {
+    private let values: [String: String]
+
+    init(_ values: [String: String]) {
+      self.values = values
+    }
+
+    func text(_ name: String) -> String? {
+      values[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    func flag(_ name: String) throws(HearthError) -> Bool {
+      switch text(name)?.lowercased() {
+      case nil, "0", "false", "no": return false
+      case "1", "true", "yes": return true
+      default: throw HearthError("\(name) must be true or false.")
+      }
+    }
+
+    func port(_ name: String) throws(HearthError) -> Int? {
+      guard let text = text(name) else { return nil }
+      guard let value = Int(text) else { throw HearthError("\(name)=\(text) is not a port.") }
+      return try HearthConfiguration.port(value, name)
+    }
+
+    func logLevel(_ name: String) throws(HearthError) -> Logger.Level? {
+      guard let text = text(name) else { return nil }
+      guard let level = Logger.Level(rawValue: text.lowercased()) else {
+        let names = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+        throw HearthError("\(name)=\(text) is not a log level: \(names).")
+      }
+      return level
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// A project's firebase.json, read as it is: the emulators' hosts and ports, and whether rules are named.
+//
+// Invariant: a rules file is never silently unenforced. While this server enforces none, a file that names one is
+// an error.
+
+import RealtimeModel
+
+struct FirebaseJSON: Equatable {
+  struct Emulator: Equatable {
+    var host: String?
+    var port: Int?
+  }
+
+  var firestore = Emulator()
+  var database = Emulator()
+
+  init() {}
+
+  /// - Parameter path: the file's name, for messages.
+  init(_ bytes: [UInt8], path: String) throws(HearthError) {
+    let json: JSONValue
+    do {
+      json = try JSONValue(json: Self.withoutComments(bytes), limits: JSONLimits(depth: 64, bytes: 4 << 20))
+    } catch {
+      throw HearthError("\(path) is not valid JSON: \(error)")
+    }
+    guard let root = json.object else { throw HearthError("\(path) must hold a JSON object.") }
+    for (section, product) in [("firestore", "Cloud Firestore"), ("database", "the Realtime Database")] {
+      if let rules = Self.rulesFile(in: root[section]) {
+        throw HearthError(
+          "\(path) names the rules file '\(rules)' for \(product), and this version of Hearth does not enforce rules "
+            + "yet. It does not start rather than serve data without them. To go on without rules, pass --config with "
+            + "a file that names none.")
+      }
+    }
+    let emulators = root["emulators"]?.object
+    firestore = try Self.emulator("firestore", emulators, path)
+    database = try Self.emulator("database", emulators, path)
+  }
+
+  /// The first rules file of a product's section, which is an object, or an array of them for several databases.
+  private static func rulesFile(in section: JSONValue?) -> String? {
+    let entries = section?.array ?? section.map { [$0] } ?? []
+    return entries.lazy.compactMap { $0.object?["rules"] }.first { $0 != .null }.map {
+      $0.string ?? "(inline)"
+    }
+  }
+
+  private static func emulator(
+    _ name: String, _ emulators: JSONObject?, _ path: String
+  ) throws(HearthError) -> Emulator {
+    guard let entry = emulators?[name]?.object else { return Emulator() }
+    var emulator = Emulator()
+    if let value = entry["host"], value != .null {
+      guard let host = value.string, !host.isEmpty else {
+        throw HearthError("\(path): emulators.\(name).host must be a host name.")
+      }
+      emulator.host = host
+    }
+    if let value = entry["port"], value != .null {
+      guard case .int(let port) = value, (0...65_535).contains(port) else {
+        throw HearthError("\(path): emulators.\(name).port must be a number from 0 to 65535.")
+      }
+      emulator.port = Int(port)
+    }
+    return emulator
+  }
+
+  /// Replaces comments by spaces: the Firebase tools accept `//` and `/* */` in this file.
+  static func withoutComments(_ source: [UInt8]) -> [UInt8] {
+    enum Place { case text, string, escape, line, block }
+    var bytes = source
+    var place = Place.text
+    var index = 0
+    while index < bytes.count {
+      let byte = bytes[index]
+      let next = index + 1 < bytes.count ? bytes[index + 1] : 0
+      switch place {
+      case .text where byte == UInt8(ascii: "\""): place = .string
+      case .text where byte == UInt8(ascii: "/") && (next == UInt8(ascii: "/") || next == UInt8(ascii: "*")):
+        place = next == UInt8(ascii: "/") ? .line : .block
+        bytes[index] = UInt8(ascii: " ")
+        bytes[index + 1] = UInt8(ascii: " ")
+        index += 1
+      case .text: break
+      case .string where byte == UInt8(ascii: "\\"): place = .escape
+      case .string where byte == UInt8(ascii: "\""): place = .text
+      case .string: break
+      case .escape: place = .string
+      case .line where byte == UInt8(ascii: "\n"): place = .text
+      case .line: bytes[index] = UInt8(ascii: " ")
+      case .block:
+        bytes[index] = UInt8(ascii: " ")
+        if byte == UInt8(ascii: "*"), next == UInt8(ascii: "/") {
+          bytes[index + 1] = UInt8(ascii: " ")
+          index += 1
+          place = .text
+        }
+      }
+      index += 1
+    }
+    return bytes
+  }
+}

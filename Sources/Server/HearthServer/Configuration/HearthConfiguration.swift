@@ -1,0 +1,94 @@
+// What a server is started with, after flags, variables, firebase.json and defaults have been laid over each other
+// (see ConfigurationSources). In-process users, such as tests, fill it in themselves.
+
+public import Logging
+
+/// A server's whole configuration.
+public struct HearthConfiguration: Sendable {
+  /// Where data is kept.
+  public enum Storage: Sendable, Equatable {
+    /// In files under this directory, which is made if it is missing.
+    case directory(String)
+    /// In memory, until the process ends.
+    case ephemeral
+  }
+
+  /// An address to listen on.
+  public struct Address: Sendable, Equatable {
+    /// An address or a name of this machine.
+    public var host: String
+    /// 0 lets the system choose.
+    public var port: Int
+
+    /// Makes an address.
+    public init(host: String = "127.0.0.1", port: Int) {
+      self.host = host
+      self.port = port
+    }
+  }
+
+  /// A certificate chain and its key, as PEM files.
+  public struct TLSFiles: Sendable, Equatable {
+    /// The path of the certificate chain.
+    public var certificate: String
+    /// The path of the private key.
+    public var key: String
+
+    /// Names the files.
+    public init(certificate: String, key: String) {
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
+  /// Where data is kept.
+  public var storage: Storage
+  /// The project that database namespaces belong to which name none themselves.
+  public var project = "demo-project"
+  /// Where Cloud Firestore listens.
+  public var firestore = Address(port: 8080)
+  /// Where the Realtime Database listens; nil to serve Firestore alone.
+  public var database: Address? = Address(port: 9000)
+  /// Whether to trust callers as the emulator suite does: no token, unsigned tokens and `owner` are accepted, and any
+  /// project and database springs into being.
+  public var emulator = false
+  /// Whether an emulator may listen beyond loopback.
+  public var allowRemoteEmulator = false
+  /// Nil for clear text.
+  public var tls: TLSFiles?
+  /// What is logged, to standard error.
+  public var logLevel = Logger.Level.notice
+  /// How long open connections may take to finish at shutdown, in seconds.
+  public var drainSeconds = 5
+
+  /// A configuration with the defaults.
+  public init(storage: Storage) {
+    self.storage = storage
+  }
+
+  /// An emulator in memory on free ports of the loopback interface, as tests want it.
+  public static func forTesting(storage: Storage = .ephemeral) -> HearthConfiguration {
+    var configuration = HearthConfiguration(storage: storage)
+    configuration.emulator = true
+    configuration.firestore.port = 0
+    configuration.database = Address(port: 0)
+    configuration.logLevel = .error
+    return configuration
+  }
+
+  /// Refuses combinations that would be unsafe.
+  func validate() throws(HearthError) {
+    guard emulator, !allowRemoteEmulator else { return }
+    for host in [firestore.host, database?.host ?? firestore.host] where !Self.isLoopback(host) {
+      throw HearthError(
+        "--emulator trusts everyone, so it does not listen on \(host), beyond this machine. Use --host 127.0.0.1, "
+          + "or add --allow-remote-emulator if everyone who can reach \(host) may read and change all data.")
+    }
+  }
+
+  static func isLoopback(_ host: String) -> Bool {
+    if host == "localhost" || host == "::1" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+}

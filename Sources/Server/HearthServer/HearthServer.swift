@@ -1,0 +1,177 @@
+// A whole server in one object: it opens the store, puts the engines and ports over it, and takes them down again.
+//
+// Invariants
+//   1. `start` either serves on every address, or throws and holds nothing: no port, no directory.
+//   2. `stop` accepts nothing new, lets what is in flight finish within the grace period, then closes the store and
+//      with it gives the directory up; every acknowledged write is on disk before that.
+
+public import Endpoints
+import FirestoreEngine
+public import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import OrderedStore
+
+/// A Hearth server in this process.
+public final class HearthServer: Sendable {
+  /// An address that the server listens on.
+  public struct Listener: Sendable, Equatable {
+    /// What listens: `Cloud Firestore` or `Realtime Database`.
+    public var product: String
+    /// The address, as bound.
+    public var host: String
+    /// The port, as bound.
+    public var port: Int
+    /// Whether it speaks TLS.
+    public var tls: Bool
+
+    /// The address as clients take it, such as `127.0.0.1:8080`, with `(TLS)` where that is needed.
+    public var address: String {
+      let host = host.contains(":") ? "[\(host)]" : host
+      return "\(host):\(port)" + (tls ? " (TLS)" : "")
+    }
+  }
+
+  /// Everything that runs while the server does.
+  private struct Running: Sendable {
+    var store: any OrderedStore
+    var firestore: FirestoreEngine
+    var ports: [(listener: Listener, port: ListeningPort)] = []
+  }
+
+  private enum Phase {
+    case idle
+    case starting
+    case running(Running)
+    case stopped
+  }
+
+  /// What the server was made with.
+  public let configuration: HearthConfiguration
+  private let log: Logger
+  private let phase = NIOLockedValueBox(Phase.idle)
+
+  /// Makes a server; nothing is opened before ``start()``.
+  public init(_ configuration: HearthConfiguration, log: Logger? = nil) {
+    self.configuration = configuration
+    self.log =
+      log
+      ?? {
+        var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
+        log.logLevel = configuration.logLevel
+        return log
+      }()
+  }
+
+  /// Opens the store and every port.
+  /// - Returns: the addresses, Firestore first.
+  /// - Throws: ``HearthError`` that says what to change; nothing stays open then. Also if it was started before.
+  @discardableResult
+  public func start() async throws(HearthError) -> [Listener] {
+    let mayStart = phase.withLockedValue { phase in
+      guard case .idle = phase else { return false }
+      phase = .starting
+      return true
+    }
+    guard mayStart else { throw HearthError("A server is started once; make another to start again.") }
+    do {
+      let running = try await open()
+      phase.withLockedValue { $0 = .running(running) }
+      return running.ports.map(\.listener)
+    } catch {
+      phase.withLockedValue { $0 = .stopped }
+      throw error
+    }
+  }
+
+  /// The addresses the server listens on; empty while it does not run.
+  public var listeners: [Listener] {
+    phase.withLockedValue { phase in
+      if case .running(let running) = phase { running.ports.map(\.listener) } else { [] }
+    }
+  }
+
+  /// The port of Cloud Firestore; nil while the server does not run.
+  public var firestorePort: Int? { listeners.first { $0.product == Self.firestoreName }?.port }
+
+  /// The port of the Realtime Database; nil while the server does not run or does not serve it.
+  public var databasePort: Int? { listeners.first { $0.product == Self.databaseName }?.port }
+
+  /// Stops: drains every port, closes the store. Returns when everything is closed; later calls do nothing.
+  public func stop() async {
+    let running: Running? = phase.withLockedValue { phase in
+      guard case .running(let running) = phase else { return nil }
+      phase = .stopped
+      return running
+    }
+    if let running { await close(running) }
+  }
+
+  static let firestoreName = "Cloud Firestore"
+  static let databaseName = "Realtime Database"
+
+  private func open() async throws(HearthError) -> Running {
+    try configuration.validate()
+    let store = try await configuration.storage.open(log: log)
+    let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
+    let engine = FirestoreEngine(
+      store: store, policy: policy, options: .init(createsDatabases: configuration.emulator))
+    var running = Running(store: store, firestore: engine)
+    do {
+      let tls = try tls()
+      let protocols = PortProtocols.firestore(
+        engine, authentication: configuration.emulator ? .emulator : .refuseAll, log: log)
+      try await listen(
+        configuration.firestore, protocols, tls, Self.firestoreName, flag: "--firestore-port", in: &running)
+      return running
+    } catch {
+      await close(running)
+      throw error
+    }
+  }
+
+  private func tls() throws(HearthError) -> PortTLS? {
+    guard let files = configuration.tls else { return nil }
+    do {
+      return try PortTLS(certificateFile: files.certificate, keyFile: files.key)
+    } catch {
+      throw HearthError("\(error) (--tls-cert, --tls-key)")
+    }
+  }
+
+  private func listen(
+    _ address: HearthConfiguration.Address, _ protocols: PortProtocols, _ tls: PortTLS?, _ product: String,
+    flag: String, in running: inout Running
+  ) async throws(HearthError) {
+    do {
+      let port = try await ListeningPort.bind(
+        host: address.host, port: address.port, protocols: protocols, tls: tls,
+        group: MultiThreadedEventLoopGroup.singleton, log: log)
+      let listener = Listener(product: product, host: port.host, port: port.port, tls: tls != nil)
+      running.ports.append((listener, port))
+    } catch {
+      let advice =
+        switch error.reason {
+        case .addressInUse: " Choose another with \(flag), or 0 for any free one."
+        case .notPermitted: " Choose one above 1023 with \(flag)."
+        case .addressUnavailable: " Choose another with --host."
+        default: ""
+        }
+      throw HearthError("\(product): \(error)\(advice)")
+    }
+  }
+
+  private func close(_ running: Running) async {
+    let grace = TimeAmount.seconds(Int64(configuration.drainSeconds))
+    await withTaskGroup(of: Void.self) { group in
+      for (_, port) in running.ports { group.addTask { await port.drain(grace: grace) } }
+    }
+    await running.firestore.shutDown()
+    do {
+      try await running.store.close()
+    } catch {
+      log.error("the store did not close cleanly", metadata: ["error": "\(error)"])
+    }
+  }
+}

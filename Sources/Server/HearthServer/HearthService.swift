@@ -1,0 +1,42 @@
+// Runs a server until the process is told to stop: the piece that `hearth serve` hands to the service group.
+
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+extension HearthServer {
+  /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
+  ///
+  /// Returns within ten seconds of the signal. A second signal ends the process as the system does by default.
+  /// - Throws: ``HearthError`` if it does not start.
+  public static func serve(
+    _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void
+  ) async throws {
+    var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
+    log.logLevel = configuration.logLevel
+    let service = HearthService(server: HearthServer(configuration, log: log), ready: ready)
+    var quiet = log
+    quiet.logLevel = max(log.logLevel, .error)
+    var group = ServiceGroupConfiguration(
+      services: [
+        .init(
+          service: service, successTerminationBehavior: .gracefullyShutdownGroup,
+          failureTerminationBehavior: .cancelGroup)
+      ],
+      gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
+    group.maximumGracefulShutdownDuration = .seconds(9)
+    try await ServiceGroup(configuration: group).run()
+  }
+}
+
+private struct HearthService: Service {
+  let server: HearthServer
+  let ready: @Sendable ([HearthServer.Listener]) -> Void
+
+  func run() async throws {
+    let listeners = try await server.start()
+    ready(listeners)
+    try await gracefulShutdown()
+    await server.stop()
+  }
+}
