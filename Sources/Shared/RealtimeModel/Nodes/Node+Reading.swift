@@ -73,6 +73,17 @@ extension Node {
     }
   }
 
+  /// Whether two values are one object in memory, or both without one: true only if they are equal, found in O(1).
+  public func isIdentical(to other: Node) -> Bool {
+    switch (storage, other.storage) {
+    case (.empty, .empty): true
+    case (.leaf(let a), .leaf(let b)): a == b
+    case (.prioritizedLeaf(let a), .prioritizedLeaf(let b)): a === b
+    case (.object(let a), .object(let b)): a === b
+    default: false
+    }
+  }
+
   /// The length of the array that this object becomes in plain JSON; nil if it stays an object.
   ///
   /// It becomes one if every key is a canonical index and the highest is below twice the number of children.

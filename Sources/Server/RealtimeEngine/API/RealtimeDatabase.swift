@@ -1,0 +1,124 @@
+// One namespace: a tree, the one order of its operations, and everyone who listens to it.
+//
+// The way of an operation: `enqueue` (any thread) -> the pump, a task that takes what waits and runs it in one sequenced
+// body of the store (Sequencing/) -> once durable, the fan-out stage, another task, in the same order (Listens/).
+
+public import OrderedStore
+public import RealtimeModel
+
+/// A Realtime Database. Every operation is sequenced in the order in which it is submitted.
+public final class RealtimeDatabase: Sendable {
+  /// The namespace's name.
+  public let namespace: String
+  private let queue = OperationQueue()
+  private let pump: Task<Void, Never>
+
+  init(
+    namespace: String, store: any OrderedDatabase, policy: any AccessPolicy, limits: RealtimeLimits,
+    cacheBytes: Int
+  ) async throws(RealtimeError) {
+    let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
+    let runner = BatchRunner(store: store, sequencer: sequencer)
+    let leftovers = try await runner.fireLeftovers()
+    let queue = queue
+    self.namespace = namespace
+    pump = Task {
+      let (batches, stage) = AsyncStream.makeStream(of: [FanOutStep].self)
+      let fanOut = Task {
+        let fanOut = FanOut()
+        for await steps in batches { fanOut.run(steps) }
+      }
+      stage.yield(leftovers)
+      while let batch = await queue.next() {
+        if batch.isEmpty { continue }
+        stage.yield(await runner.run(batch))
+      }
+      stage.finish()
+      await fanOut.value
+    }
+  }
+
+  /// Refuses what comes later, and returns when everything submitted before is durable and delivered.
+  func shutdown() async {
+    queue.close()
+    await pump.value
+  }
+
+  func enqueue(_ operation: Operation) {
+    if queue.append(operation) { return }
+    guard case .call(_, let completion) = operation.origin else { return }
+    completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))
+  }
+
+  // MARK: Operations outside a connection
+
+  /// Reads once: all of a location, or the window of a query.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied`, `too_big`, `failure` for a query without index.
+  public func get(
+    _ path: Path, query: QuerySpec = .default, as caller: Caller
+  ) async throws(RealtimeError) -> Node {
+    guard case .value(let node) = try await call(.get(path, query), as: caller) else { return .empty }
+    return node
+  }
+
+  /// Reads a location without what lies below its children. Bounds and limits are by key.
+  public func getShallow(
+    _ path: Path, query: QuerySpec = .default, as caller: Caller
+  ) async throws(RealtimeError) -> ShallowNode {
+    guard case .shallow(let node) = try await call(.getShallow(path, query), as: caller) else { return .empty }
+    return node
+  }
+
+  /// Replaces a value, or a priority if the path ends in `.priority`. Returns once the write is durable and listeners
+  /// have been told.
+  ///
+  /// - Parameter ifHash: the hash that the value must have, `""` for none; nil to write in any case.
+  public func set(
+    _ path: Path, to node: Node, ifHash: String? = nil, as caller: Caller
+  ) async throws(RealtimeError) -> WriteResult {
+    try await write(.set(path, node), ifHash: ifHash, as: caller)
+  }
+
+  /// Replaces the values at several relative paths at once; none may lie inside another.
+  public func update(
+    _ path: Path, _ changes: [(Path, Node)], as caller: Caller
+  ) async throws(RealtimeError) -> WriteResult {
+    try await write(.update(path, changes), ifHash: nil, as: caller)
+  }
+
+  private func write(
+    _ write: Write, ifHash: String?, as caller: Caller
+  ) async throws(RealtimeError) -> WriteResult {
+    switch try await call(.write(write, hash: ifHash), as: caller) {
+    case .written(let node): .written(node)
+    case .stale(let node): .stale(current: node)
+    case .value, .shallow: .written(.empty)
+    }
+  }
+
+  private func call(
+    _ action: Operation.Action, as caller: Caller
+  ) async throws(RealtimeError) -> Operation.CallResult {
+    let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
+      enqueue(Operation(action, from: .call(caller) { continuation.resume(returning: $0) }))
+    }
+    return try result.get()
+  }
+
+  // MARK: Connections
+
+  /// Opens a connection, on behalf of `caller` until it authenticates otherwise.
+  ///
+  /// - Parameter sink: where everything the connection is told goes. The engine holds it until the connection ends.
+  public func connect(as caller: Caller, to sink: any RealtimeSink) -> RealtimeConnection {
+    let session = SessionName.make()
+    let state = ConnectionState(name: session, caller: caller, sink: sink)
+    return RealtimeConnection(session: session, database: self, state: state)
+  }
+
+  /// Ends a session before anything submitted later happens: what it registered for its end is written, and its
+  /// connection, should it still stand, is told nothing more.
+  public func takeOver(session: String) {
+    enqueue(Operation(.takeOver(session: session), from: .call(.administrator) { _ in }))
+  }
+}

@@ -1,0 +1,156 @@
+// The fan-out stage: carries out, in order, what sequenced operations left, and tells each connection what it is owed.
+//
+// Invariants
+//   1. Steps are carried out in sequence order, after the commit that they belong to is durable.
+//   2. A connection is told pushes and answers in that one order: its own write's pushes stand before the answer.
+//   3. A change is made into one push object for all default listens that are told the same, and reaches a connection
+//      once, however many of its default listens cover it.
+
+import RealtimeModel
+
+/// Carries out steps. Touched by the one task that runs the stage.
+final class FanOut {
+  private let root = ListenTrie()
+  private var touched: [ConnectionState] = []
+
+  /// Carries out the steps of one commit and delivers what follows.
+  func run(_ steps: [FanOutStep]) {
+    var calls: [() -> Void] = []
+    for step in steps {
+      switch step {
+      case .write(let changes): WriteFanOut(changes).visit(root) { [self] in tell($0, $1) }
+      case .answer(.connection(let connection, let request), let answer):
+        guard let request else { continue }
+        tell(connection, .response(request: request, RealtimeResponse(answer)))
+      case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
+      case .listen(let connection, let listen, let node, let warnings, let request):
+        start(listen, of: connection, on: node)
+        if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
+      case .unlisten(let connection, let name, let revoked):
+        stop(name, of: connection)
+        if let revoked {
+          tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
+        }
+      case .end(let connection): end(connection)
+      }
+    }
+    flush()
+    for call in calls { call() }
+  }
+
+  private func tell(_ connection: ConnectionState, _ output: RealtimeOutput) {
+    guard !connection.output.hasEnded else { return }
+    if connection.output.pending.isEmpty { touched.append(connection) }
+    connection.output.pending.append(output)
+  }
+
+  /// Hands over everything pending, with one call for each group of connections.
+  private func flush() {
+    guard !touched.isEmpty else { return }
+    var groups: [(group: any RealtimeSinkGroup, deliveries: [RealtimeDelivery])] = []
+    var positions: [ObjectIdentifier: Int] = [:]
+    for connection in touched {
+      let outputs = connection.output.pending
+      connection.output.pending = []
+      guard !outputs.isEmpty else { continue }
+      let group = connection.sink.group
+      let delivery = RealtimeDelivery(sink: connection.sink, outputs: outputs)
+      if let position = positions[ObjectIdentifier(group)] {
+        groups[position].deliveries.append(delivery)
+      } else {
+        positions[ObjectIdentifier(group)] = groups.count
+        groups.append((group, [delivery]))
+      }
+    }
+    touched.removeAll(keepingCapacity: true)
+    for (group, deliveries) in groups { group.deliver(deliveries) }
+  }
+
+  // MARK: Listens
+
+  private func start(_ listen: Operation.Listen, of connection: ConnectionState, on node: Node) {
+    guard !connection.output.hasEnded else { return }
+    let name = ListenName(path: listen.path, tag: listen.tag)
+    if connection.output.listeners[name] != nil { stop(name, of: connection) }
+    let listener = Listener(connection: connection, name: name, query: listen.query)
+    let location = root.location(at: listen.path)
+    let push: RealtimePush?
+    if listener.isDefault {
+      location.listeners.append(listener)
+      push = ListenAnswer(listen).push(for: node, shared: &location.valuePush)
+    } else {
+      var queries = location.queries ?? QueryLocation(path: listen.path, node: node)
+      let window = queries.add(listener)
+      location.queries = queries
+      var unshared: RealtimePush?
+      push = ListenAnswer(listen).push(for: window, shared: &unshared)
+    }
+    connection.output.listeners[name] = listener
+    if listener.isDefault { shadow(of: connection) }
+    if let push { tell(connection, .push(push)) }
+  }
+
+  private func stop(_ name: ListenName, of connection: ConnectionState) {
+    guard let listener = connection.output.listeners.removeValue(forKey: name) else { return }
+    root.remove(listener)
+    if listener.isDefault { shadow(of: connection) }
+  }
+
+  private func end(_ connection: ConnectionState) {
+    for listener in connection.output.listeners.values { root.remove(listener) }
+    connection.output.listeners = [:]
+    connection.output.pending = []
+    connection.output.hasEnded = true
+  }
+
+  /// Finds which default listens of a connection lie below another of it.
+  private func shadow(of connection: ConnectionState) {
+    let defaults = connection.output.listeners.values.filter(\.isDefault)
+    if defaults.count < 2 {
+      for listener in defaults { listener.isShadowed = false }
+      return
+    }
+    let paths = Set(defaults.map(\.name.path))
+    for listener in defaults {
+      var ancestor = listener.name.path.parent
+      listener.isShadowed = false
+      while let path = ancestor {
+        if paths.contains(path) {
+          listener.isShadowed = true
+          break
+        }
+        ancestor = path.parent
+      }
+    }
+  }
+}
+
+extension Listener {
+  /// Whether the whole location is shown, untagged.
+  var isDefault: Bool { name.tag == nil && query.showsAll }
+}
+
+extension RealtimeResponse {
+  init(_ answer: Answer) {
+    self =
+      switch answer {
+      case .written, .done, .shallow: .done
+      case .stale: .failure(.dataStale)
+      case .value(let node): .value(node)
+      case .failure(let error): .failure(error)
+      }
+  }
+}
+
+extension Answer {
+  var callResult: Result<Operation.CallResult, RealtimeError> {
+    switch self {
+    case .written(let node): .success(.written(node))
+    case .stale(let node): .success(.stale(node))
+    case .value(let node): .success(.value(node))
+    case .shallow(let node): .success(.shallow(node))
+    case .done: .success(.written(.empty))
+    case .failure(let error): .failure(error)
+    }
+  }
+}

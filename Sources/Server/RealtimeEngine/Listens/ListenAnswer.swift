@@ -1,0 +1,32 @@
+// What a listen is sent when it starts: nothing if the client is up to date, the ranges that differ if it said what it
+// holds, else the value.
+
+import RealtimeModel
+
+/// The start of a listen.
+struct ListenAnswer {
+  private let listen: Operation.Listen
+
+  init(_ listen: Operation.Listen) { self.listen = listen }
+
+  /// Above this width hashing would hold up everyone else: the client gets the data instead.
+  private static let widestHashed = 100_000
+
+  /// The push that brings the client up to date; nil if it is.
+  ///
+  /// - Parameter shared: a push of the same value that is still on its way to others; reused, or replaced.
+  func push(for node: Node, shared: inout RealtimePush?) -> RealtimePush? {
+    if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed {
+      if node.matches(hash: hash) { return nil }
+      if let compound = listen.compoundHash, let ranges = node.rangeMerges(against: compound) {
+        return ranges.isEmpty ? nil : RealtimePush(listen.path, .rangeMerge(ranges), tag: listen.tag)
+      }
+    }
+    if let shared, shared.tag == listen.tag, case .set(let value) = shared.body, value.isIdentical(to: node) {
+      return shared
+    }
+    let push = RealtimePush(listen.path, .set(node), tag: listen.tag)
+    shared = push
+    return push
+  }
+}

@@ -1,0 +1,49 @@
+// What the server tells a listener. One push object serves every listener that is told the same, and keeps the bytes it
+// was encoded to, so that a change is encoded once however many are listening.
+
+public import RealtimeModel
+
+/// One message to listeners: a location's value was replaced, children were merged, or a listen ended.
+public final class RealtimePush: Sendable {
+  /// What is told.
+  public enum Body: Sendable {
+    /// The value at the path is now this.
+    case set(Node)
+    /// The values at these paths, relative to the push's path, are now these; all at once.
+    case merge([(path: Path, value: Node)])
+    /// Within each interval the value at the path is now exactly this.
+    case rangeMerge([RangeMerge])
+    /// The listen at the path with the push's tag has ended, for this reason.
+    case cancel(RealtimeError)
+  }
+
+  /// The location.
+  public let path: Path
+  /// What is told.
+  public let body: Body
+  /// The tag of the query this belongs to; nil for default listens.
+  public let tag: Int64?
+
+  private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
+
+  /// Makes a push.
+  public init(_ path: Path, _ body: Body, tag: Int64? = nil) {
+    self.path = path
+    self.body = body
+    self.tag = tag
+  }
+
+  /// The push as one endpoint encodes it: `make` is called once for each type and variant, and its result kept.
+  ///
+  /// Two threads that ask at the same moment may both encode; one result is kept.
+  public func encoded<Frame: Sendable>(
+    as type: Frame.Type, variant: Int = 0, _ make: (RealtimePush) -> Frame
+  ) -> Frame {
+    let id = ObjectIdentifier(type)
+    let known = frames.withLock { frames in frames.first { $0.type == id && $0.variant == variant }?.frame }
+    if let known = known as? Frame { return known }
+    let made = make(self)
+    frames.withLock { $0.append((id, variant, made)) }
+    return made
+  }
+}

@@ -1,0 +1,106 @@
+// One write on its way to the listens that it touches.
+//
+// Rules for what a listen is told: its own location's new value if the write is at or above it; else the one location
+// that changed; else one merge at the deepest location that holds all the changes below it, so that a write to several
+// places arrives whole.
+
+import RealtimeModel
+
+/// Visits the listens that a write touches.
+struct WriteFanOut {
+  typealias Tell = (ConnectionState, RealtimeOutput) -> Void
+
+  private let changes: [Change]
+
+  /// - Parameter changes: in ascending order of paths, none inside another.
+  init(_ changes: [Change]) { self.changes = changes }
+
+  func visit(_ root: ListenTrie, _ tell: Tell) {
+    var pushes: [Range<Int>: RealtimePush] = [:]
+    visit(root, depth: 0, changes.indices, &pushes, tell)
+  }
+
+  /// Visits a location at or above every one of some changes.
+  private func visit(
+    _ location: ListenTrie, depth: Int, _ range: Range<Int>, _ pushes: inout [Range<Int>: RealtimePush],
+    _ tell: Tell
+  ) {
+    if range.count == 1, let change = changes[range].first, change.path.count == depth {
+      return visit(location, at: change.path, value: change.value, before: change.before, tell)
+    }
+    location.valuePush = nil
+    if !location.listeners.isEmpty {
+      // Listens with the same changes below them are told the same, wherever above them they lie.
+      let push = pushes[range] ?? self.push(range)
+      pushes[range] = push
+      for listener in location.listeners where !listener.isShadowed { tell(listener.connection, .push(push)) }
+    }
+    if location.queries != nil {
+      let base = Path(keys: Array(changes[range.lowerBound].path.keys.prefix(depth)))
+      let relative = changes[range].map { change in
+        (path: Path(keys: Array(change.path.keys.dropFirst(depth))), value: change.value)
+      }
+      var tagged = TaggedPushes()
+      location.queries?.follow(relative) { listener, body in
+        tell(listener.connection, .push(tagged.push(body, at: base, for: listener)))
+      }
+    }
+    guard !location.children.isEmpty else { return }
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let key = changes[start].path.keys[depth]
+      var end = start + 1
+      while end < range.upperBound, changes[end].path.keys[depth] == key { end += 1 }
+      if let child = location.children[key] { visit(child, depth: depth + 1, start..<end, &pushes, tell) }
+      start = end
+    }
+  }
+
+  /// Visits a location that was replaced, or lies inside one that was.
+  private func visit(_ location: ListenTrie, at path: Path, value: Node, before: Node?, _ tell: Tell) {
+    if let before, before == value { return }
+    location.valuePush = nil
+    if !location.listeners.isEmpty {
+      let push = RealtimePush(path, .set(value))
+      for listener in location.listeners where !listener.isShadowed { tell(listener.connection, .push(push)) }
+    }
+    if location.queries != nil {
+      var tagged = TaggedPushes()
+      location.queries?.replace(by: value) { listener, body in
+        tell(listener.connection, .push(tagged.push(body, at: path, for: listener)))
+      }
+    }
+    for (key, child) in location.children {
+      visit(child, at: path.child(key), value: value.child(key), before: before?.child(key), tell)
+    }
+  }
+
+  private func push(_ range: Range<Int>) -> RealtimePush {
+    if range.count == 1, let change = changes[range].first { return RealtimePush(change.path, .set(change.value)) }
+    let first = changes[range.lowerBound].path
+    let last = changes[range.upperBound - 1].path
+    // The paths are sorted: what the first and the last share, all share.
+    var shared = 0
+    while shared < first.count, shared < last.count, first.keys[shared] == last.keys[shared] { shared += 1 }
+    let common = Path(keys: Array(first.keys.prefix(shared)))
+    return RealtimePush(
+      common,
+      .merge(changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }))
+  }
+}
+
+/// The pushes of one change to one location's queries: listeners with the same tag share one.
+private struct TaggedPushes {
+  private var made: [(tag: Int64?, query: QuerySpec, push: RealtimePush)] = []
+
+  mutating func push(_ body: RealtimePush.Body, at path: Path, for listener: Listener) -> RealtimePush {
+    let tag = listener.name.tag
+    if let known = made.first(where: { $0.tag == tag && $0.query == listener.query }) { return known.push }
+    var push = RealtimePush(path, body, tag: tag)
+    if case .merge(let changes) = body, changes.count == 1, let change = changes.first {
+      push = RealtimePush(path.appending(change.path), .set(change.value), tag: tag)
+    }
+    made.append((tag, listener.query, push))
+    return push
+  }
+}

@@ -1,0 +1,23 @@
+// Bounds and limits on a shallow read: by key only, since nothing else is known of the children.
+
+import RealtimeModel
+
+extension ShallowNode {
+  /// The keys that a query shows.
+  /// - Throws: ``RealtimeError`` with status `failure` for another order than by key.
+  func window(_ query: QuerySpec) throws(RealtimeError) -> ShallowNode {
+    guard !query.showsAll else { return self }
+    guard query.ordering == .key || (query.start == nil && query.end == nil) else {
+      throw RealtimeError(.failure, "shallow reads can only be ordered by key")
+    }
+    guard case .children(let keys) = self else { return .empty }
+    let byKey = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: nil)
+    var shown = keys.filter { byKey.contains(OrderingPlace(value: .null, key: $0)) }
+    switch query.limit {
+    case .first(let count): shown = Array(shown.prefix(count))
+    case .last(let count): shown = Array(shown.suffix(count))
+    case nil: break
+    }
+    return shown.isEmpty ? .empty : .children(shown)
+  }
+}

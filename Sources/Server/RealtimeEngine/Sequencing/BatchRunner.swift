@@ -1,0 +1,57 @@
+// Takes batches through the store. One commit a batch: what waited during the last sync shares the next.
+
+import OrderedStore
+import RealtimeModel
+
+/// Runs batches one after another.
+struct BatchRunner: Sendable {
+  let store: any OrderedDatabase
+  let sequencer: Sequencer
+
+  /// Runs a batch; every operation in it gets its steps, whatever happens to the store.
+  func run(_ batch: [Operation]) async -> [FanOutStep] {
+    let sequencer = sequencer
+    do {
+      return try await store.execute(validating: nil) { try sequencer.run(batch, in: $0) }.result
+    } catch {
+      sequencer.bodyFailed()
+      let error = RealtimeError(storeError: error)
+      if batch.count == 1 || error.status == .unavailable { return await answer(batch, with: error) }
+      // One of them was too much for a commit: each gets its own, so that only that one fails.
+      var steps: [FanOutStep] = []
+      for operation in batch { steps += await run([operation]) }
+      return steps
+    }
+  }
+
+  /// Reads go on while nothing can be written; writes are answered with the error.
+  private func answer(_ batch: [Operation], with error: RealtimeError) async -> [FanOutStep] {
+    let sequencer = sequencer
+    do {
+      return try await store.read(at: nil) { try sequencer.run(batch, reading: $0, failure: error) }
+    } catch let readError {
+      let failure = RealtimeError(storeError: readError)
+      return batch.map { .answer($0.origin, .failure(failure)) }
+    }
+  }
+
+  /// Ends the sessions that a process before this one left behind.
+  func fireLeftovers() async throws(RealtimeError) -> [FanOutStep] {
+    let sequencer = sequencer
+    do {
+      return try await store.execute(validating: nil) { try sequencer.fireLeftovers(in: $0) }.result
+    } catch { throw RealtimeError(storeError: error) }
+  }
+}
+
+extension RealtimeError {
+  /// What a caller is told of a failure of the store.
+  init(storeError error: any Error) {
+    switch error {
+    case let error as RealtimeError: self = error
+    case let error as StoreError where error.code == .limitExceeded: self = .writeTooBig
+    case let error as StoreError: self.init(.unavailable, error.message)
+    default: self.init(.failure, "internal error")
+    }
+  }
+}

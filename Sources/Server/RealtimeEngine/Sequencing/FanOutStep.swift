@@ -1,0 +1,37 @@
+// What a sequenced operation leaves for the fan-out stage to do, in order.
+
+import RealtimeModel
+
+/// A location whose value a write replaced.
+struct Change: Sendable {
+  /// The location; ends in `.priority` if only the priority was replaced.
+  let path: Path
+  /// The value now.
+  let value: Node
+  /// The value before, where it was known without reading all of it.
+  let before: Node?
+}
+
+/// A step of the fan-out stage.
+enum FanOutStep: Sendable {
+  /// A write took effect: its changes in ascending order of paths, none inside another.
+  case write([Change])
+  /// A request is answered.
+  case answer(Operation.Origin, Answer)
+  /// A listen starts on a location with this value.
+  case listen(ConnectionState, Operation.Listen, Node, warnings: [String], request: Int64?)
+  /// A listen ends; told with a push if it was revoked.
+  case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
+  /// A connection has ended.
+  case end(ConnectionState)
+}
+
+/// The answer to an operation.
+enum Answer: Sendable {
+  case written(Node)
+  case stale(Node)
+  case value(Node)
+  case shallow(ShallowNode)
+  case done
+  case failure(RealtimeError)
+}

@@ -1,0 +1,126 @@
+// A write on its way in: checked against the limits of the data model, its server values resolved, its changes in order.
+
+import RealtimeModel
+
+/// The changes of a write, checked and in ascending order of paths, none inside another.
+struct WriteRequest {
+  private(set) var changes: [(path: Path, value: Node)]
+
+  /// Checks a write.
+  ///
+  /// - Parameter bytes: the most it may carry.
+  /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
+  init(_ write: Write, limits: RealtimeLimits, bytes: Int) throws(RealtimeError) {
+    switch write {
+    case .set(let path, let node): changes = [(path, node)]
+    case .update(let path, let relative):
+      guard !path.isPriority || relative.isEmpty else { throw .invalidPath }
+      changes = relative.map { (path.appending($0.0), $0.1) }
+    }
+    changes.sort { $0.path < $1.path }
+    var size = 0
+    for (position, change) in changes.enumerated() {
+      try WriteRequest.check(change.path, change.value, limits)
+      size += change.value.estimatedSize
+      if position > 0, changes[position - 1].path.contains(change.path) {
+        throw RealtimeError(
+          .failure,
+          "Invalid data; path \(changes[position - 1].path.absolute) is an ancestor of another path in the same update: \(change.path.absolute)"
+        )
+      }
+    }
+    guard size <= bytes else { throw .writeTooBig }
+  }
+
+  private static func check(_ path: Path, _ value: Node, _ limits: RealtimeLimits) throws(RealtimeError) {
+    guard path.dataDepth <= limits.depth else { throw tooDeep(limits) }
+    for (position, key) in path.keys.enumerated() {
+      if key.isPriority, position == path.count - 1 { continue }
+      guard Key.isValid(key.text) else { throw .invalidPath }
+      guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
+    }
+    if path.isPriority {
+      guard value.isEmpty || value.isLeaf, value.priority == nil else {
+        throw .invalidData("priority must be null, a number or a string")
+      }
+      if let leaf = value.leafValue { _ = try Priority(leaf) }
+    }
+    try check(value, depth: path.dataDepth, limits)
+  }
+
+  private static func check(_ node: Node, depth: Int, _ limits: RealtimeLimits) throws(RealtimeError) {
+    guard depth <= limits.depth else { throw tooDeep(limits) }
+    switch node.content {
+    case .empty: return
+    case .leaf(.string(let text)):
+      guard text.utf8.count <= limits.stringBytes else {
+        throw .invalidData("string longer than \(limits.stringBytes) bytes of UTF-8")
+      }
+    case .leaf(.double(let number)):
+      guard number.isFinite else { throw .invalidData("number is not finite") }
+    case .leaf: break
+    case .children:
+      var failure: RealtimeError?
+      node.forEachChild { key, child in
+        do throws(RealtimeError) {
+          guard Key.isValid(key.text) else {
+            throw .invalidData("couldn't parse key. Key value can't be empty or contain $ # [ ] / or .")
+          }
+          guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
+          try check(child, depth: depth + 1, limits)
+        } catch { failure = error }
+        return failure == nil
+      }
+      if let failure { throw failure }
+    }
+    if case .number(let number)? = node.priority, !number.isFinite {
+      throw .invalidData("priority is not finite")
+    }
+  }
+
+  private static func tooDeep(_ limits: RealtimeLimits) -> RealtimeError {
+    .invalidData("data lies more than \(limits.depth) levels deep")
+  }
+
+  private static func keyTooLong(_ limits: RealtimeLimits) -> RealtimeError {
+    .invalidData("key longer than \(limits.keyBytes) bytes")
+  }
+
+  /// Replaces deferred values by what the server computes from the tree before the write.
+  mutating func resolve(in tree: Tree, now: Int64) throws {
+    for i in changes.indices where changes[i].value.containsDeferred {
+      changes[i].value = try WriteRequest.resolve(changes[i].value, at: changes[i].path, in: tree, now: now)
+    }
+  }
+
+  private static func resolve(_ node: Node, at path: Path, in tree: Tree, now: Int64) throws -> Node {
+    guard node.containsDeferred else { return node }
+    var priority = node.priority
+    if case .deferred(let value)? = priority {
+      priority = try Priority(try resolve(value, at: path.child(.priority), in: tree, now: now))
+    }
+    switch node.content {
+    case .empty: return node
+    case .leaf(.deferred(let value)):
+      return .leaf(try resolve(value, at: path, in: tree, now: now), priority: priority)
+    case .leaf(let value): return .leaf(value, priority: priority)
+    case .children:
+      var children: [(Key, Node)] = []
+      children.reserveCapacity(node.childCount)
+      try node.forEachChild { key, child in
+        children.append((key, try resolve(child, at: path.child(key), in: tree, now: now)))
+        return true
+      }
+      return .object(children, priority: priority)
+    }
+  }
+
+  private static func resolve(_ value: ServerValue, at path: Path, in tree: Tree, now: Int64) throws -> LeafValue {
+    guard case .increment = value else { return value.resolved(existing: .empty, timestamp: now) }
+    let resolved = value.resolved(existing: try tree.node(at: path), timestamp: now)
+    guard let number = resolved.number, number.doubleValue.isFinite else {
+      throw RealtimeError.invalidData("number is not finite")
+    }
+    return resolved
+  }
+}

@@ -1,0 +1,53 @@
+// Builds a node from its rows in the order in which they are stored, holding only the way to the current one open.
+
+import RealtimeModel
+
+/// Assembles a node from rows that arrive in key order.
+struct NodeAssembler {
+  private struct Open {
+    var key: Key
+    var children: [(Key, Node)] = []
+    var priority: Priority?
+  }
+
+  private var leaf: Node?
+  /// The objects from the node itself down to the one that rows are being added to.
+  private var open: [Open] = [Open(key: .minimum)]
+  /// An estimate of the JSON size of what was added, in bytes.
+  private(set) var estimatedSize = 0
+
+  /// Adds a row by its path relative to the node; a path that ends in `.priority` adds a priority.
+  mutating func add(_ path: [Key], _ value: Node) {
+    for key in path { estimatedSize += key.text.utf8.count + 4 }
+    estimatedSize += value.estimatedSize
+    guard let last = path.last else {
+      leaf = value
+      return
+    }
+    let parents = path.dropLast()
+    var shared = 0
+    while shared < parents.count, shared + 1 < open.count, open[shared + 1].key == path[shared] { shared += 1 }
+    close(to: shared + 1)
+    for key in parents.dropFirst(shared) { open.append(Open(key: key)) }
+    if last.isPriority {
+      open[open.count - 1].priority = value.leafValue.flatMap { try? Priority($0) }
+    } else {
+      open[open.count - 1].children.append((last, value))
+    }
+  }
+
+  /// The node.
+  mutating func finish() -> Node {
+    close(to: 1)
+    let root = open[0]
+    if let leaf, root.children.isEmpty { return leaf }
+    return .object(root.children, priority: root.priority)
+  }
+
+  private mutating func close(to count: Int) {
+    while open.count > count {
+      let done = open.removeLast()
+      open[open.count - 1].children.append((done.key, .object(done.children, priority: done.priority)))
+    }
+  }
+}

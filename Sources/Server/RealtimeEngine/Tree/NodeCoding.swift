@@ -1,0 +1,181 @@
+// Nodes as bytes: the values of rows, what sessions registered for their end, and log records.
+//
+//   node     0x00 | leaf | object
+//   leaf     tag [priority] payload      tag 0x01...0x08, plus 0x80 when a priority (itself a leaf) follows
+//   object   0x10, plus 0x80 for a priority; the number of children; for each the key and the node
+//   text     its length, then UTF-8; lengths are LEB128
+
+import OrderedStore
+import RealtimeModel
+
+/// Writes nodes as bytes.
+struct NodeEncoder {
+  private(set) var bytes: [UInt8] = []
+
+  /// The bytes of one node.
+  static func encode(_ node: Node) -> [UInt8] {
+    var encoder = NodeEncoder()
+    encoder.append(node)
+    return encoder.bytes
+  }
+
+  mutating func append(_ node: Node) {
+    switch node.content {
+    case .empty: bytes.append(0x00)
+    case .leaf(let value): append(value, priority: node.priority)
+    case .children:
+      appendTag(0x10, node.priority)
+      append(node.childCount)
+      node.forEachChild { key, child in
+        append(key.text)
+        append(child)
+        return true
+      }
+    }
+  }
+
+  mutating func append(_ value: LeafValue, priority: Priority? = nil) {
+    switch value {
+    case .bool(false): appendTag(0x01, priority)
+    case .bool(true): appendTag(0x02, priority)
+    case .int(let number):
+      appendTag(0x03, priority)
+      append(UInt64(bitPattern: number))
+    case .double(let number):
+      appendTag(0x04, priority)
+      append(number.bitPattern)
+    case .string(let text):
+      appendTag(0x05, priority)
+      append(text)
+    case .deferred(.timestamp): appendTag(0x06, priority)
+    case .deferred(.increment(.int(let number))):
+      appendTag(0x07, priority)
+      append(UInt64(bitPattern: number))
+    case .deferred(.increment(.double(let number))):
+      appendTag(0x08, priority)
+      append(number.bitPattern)
+    }
+  }
+
+  private mutating func appendTag(_ tag: UInt8, _ priority: Priority?) {
+    guard let priority else { return bytes.append(tag) }
+    bytes.append(tag | 0x80)
+    append(priority.leafValue)
+  }
+
+  mutating func append(_ text: String) {
+    append(text.utf8.count)
+    bytes.append(contentsOf: text.utf8)
+  }
+
+  mutating func append(_ path: Path) {
+    append(path.keys.count)
+    for key in path.keys { append(key.text) }
+  }
+
+  mutating func append(_ count: Int) {
+    var rest = UInt64(count)
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(rest))
+  }
+
+  private mutating func append(_ bits: UInt64) {
+    for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: bits >> UInt64(shift))) }
+  }
+}
+
+/// Reads what ``NodeEncoder`` wrote. Every read is checked: bytes that were damaged give an error, not a crash.
+struct NodeDecoder {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// The node that some bytes hold.
+  static func decode(_ bytes: [UInt8]) throws -> Node {
+    try bytes.withUnsafeBytes { raw in
+      var decoder = NodeDecoder(raw)
+      return try decoder.node()
+    }
+  }
+
+  static let damaged = StoreError(.corrupted, "a row of the realtime tree cannot be read")
+
+  mutating func node(depth: Int = 0) throws -> Node {
+    guard depth <= 1_000 else { throw NodeDecoder.damaged }
+    let tag = try byte()
+    let priority: Priority? = tag & 0x80 == 0 ? nil : try Priority(leaf(tag: try byte()))
+    switch tag & 0x7F {
+    case 0x00: return .empty
+    case 0x10:
+      let count = try count()
+      guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+      var children: [(Key, Node)] = []
+      children.reserveCapacity(count)
+      for _ in 0..<count {
+        let key = Key(try text())
+        children.append((key, try node(depth: depth + 1)))
+      }
+      return .object(children, priority: priority)
+    default: return .leaf(try leaf(tag: tag & 0x7F), priority: priority)
+    }
+  }
+
+  private mutating func leaf(tag: UInt8) throws -> LeafValue {
+    switch tag {
+    case 0x01: return .bool(false)
+    case 0x02: return .bool(true)
+    case 0x03: return .int(Int64(bitPattern: try bits()))
+    case 0x04: return .double(Double(bitPattern: try bits()))
+    case 0x05: return .string(try text())
+    case 0x06: return .deferred(.timestamp)
+    case 0x07: return .deferred(.increment(.int(Int64(bitPattern: try bits()))))
+    case 0x08: return .deferred(.increment(.double(Double(bitPattern: try bits()))))
+    default: throw NodeDecoder.damaged
+    }
+  }
+
+  mutating func byte() throws -> UInt8 {
+    guard position < bytes.count else { throw NodeDecoder.damaged }
+    defer { position += 1 }
+    return bytes[position]
+  }
+
+  mutating func text() throws -> String {
+    let count = try count()
+    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+    defer { position += count }
+    return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]), as: UTF8.self)
+  }
+
+  mutating func path() throws -> Path {
+    let count = try count()
+    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+    var keys: [Key] = []
+    for _ in 0..<count { keys.append(Key(try text())) }
+    return Path(keys: keys)
+  }
+
+  mutating func count() throws -> Int {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while true {
+      let next = try byte()
+      value |= UInt64(next & 0x7F) << shift
+      if next & 0x80 == 0 { break }
+      shift += 7
+      guard shift < 63 else { throw NodeDecoder.damaged }
+    }
+    guard value <= UInt64(Int.max) else { throw NodeDecoder.damaged }
+    return Int(value)
+  }
+
+  private mutating func bits() throws -> UInt64 {
+    var value: UInt64 = 0
+    for _ in 0..<8 { value = value << 8 | UInt64(try byte()) }
+    return value
+  }
+}

@@ -1,0 +1,215 @@
+// The tree over its rows: reading subtrees and replacing values, by the rules of the data model.
+//
+// Invariants the rows keep
+//   1. Where a leaf's row stands, no other row of that location or below it does.
+//   2. A priority row stands only where rows of children do.
+//   3. Replacing a value costs the depth of its location, the rows it replaces and the rows it writes.
+
+import OrderedStore
+import RealtimeModel
+
+/// The tree as one sequenced body, or one consistent read, sees it.
+struct Tree {
+  let view: any ReadView
+  let cache: TreeCache?
+  let limits: RealtimeLimits
+
+  // MARK: Reading
+
+  /// The value at a path; a path that ends in `.priority` gives the priority as a leaf.
+  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store throws.
+  func node(at path: Path) throws -> Node {
+    if path.isPriority { return try priority(at: path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
+    if let node = cache?.node(at: path) { return node }
+    let node = try load(path)
+    cache?.keep(node, at: path)
+    return node
+  }
+
+  private func load(_ path: Path) throws -> Node {
+    let prefix = RowKeys.row(of: path)
+    var assembler = NodeAssembler()
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      var decoder = NodeDecoder(value)
+      let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
+      assembler.add(RowKeys.keys(in: suffix), try decoder.node())
+      guard assembler.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
+      return true
+    }
+    return assembler.finish()
+  }
+
+  /// A location without what lies below its children: visits one row of each child.
+  func shallow(at path: Path) throws -> ShallowNode {
+    if let node = cache?.node(at: path) { return ShallowNode(node) }
+    let prefix = RowKeys.row(of: path)
+    var leaf: LeafValue?
+    var keys: [Key] = []
+    var start: [UInt8]? = prefix
+    let end = KeyRange.successor(ofPrefix: prefix)
+    while let next = start {
+      start = nil
+      try view.scan(KeyRange(start: next, end: end), reverse: false) { key, value, _ in
+        let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
+        guard let first = suffix.first else {
+          var decoder = NodeDecoder(value)
+          leaf = try decoder.node().leafValue
+          return false
+        }
+        let cut = first == RowKeys.priority ? 1 : (suffix.firstIndex(of: RowKeys.terminator) ?? 0) + 1
+        if first != RowKeys.priority {
+          keys.append(contentsOf: RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: suffix[..<cut])))
+        }
+        start = KeyRange.successor(ofPrefix: prefix + Array(suffix[..<cut]))
+        return false
+      }
+    }
+    if let leaf { return .leaf(leaf) }
+    return keys.isEmpty ? .empty : .children(keys.sorted())
+  }
+
+  private func priority(at path: Path) throws -> Priority? {
+    if let node = cache?.node(at: path) { return node.priority }
+    if case .leaf(let node) = try presence(at: path) { return node.priority }
+    return try priorityRow(at: path)
+  }
+
+  private func priorityRow(at path: Path) throws -> Priority? {
+    guard let row = try view.get(RowKeys.row(of: path.child(.priority))) else { return nil }
+    return try NodeDecoder.decode(row.value).leafValue.map { try Priority($0) }
+  }
+
+  /// What the first row of a location says about it.
+  private enum Presence {
+    case empty
+    case leaf(Node)
+    case object
+  }
+
+  private func presence(at path: Path) throws -> Presence {
+    let prefix = RowKeys.row(of: path)
+    var presence = Presence.empty
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      if key.count == prefix.count {
+        var decoder = NodeDecoder(value)
+        presence = .leaf(try decoder.node())
+      } else {
+        presence = .object
+      }
+      return false
+    }
+    return presence
+  }
+
+  // MARK: Writing
+
+  /// Replaces the value, or the priority, at a path.
+  ///
+  /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
+  func set(_ path: Path, to node: Node, in writer: any Sequenced) throws -> (changed: Bool, before: Node?) {
+    if path.isPriority { return (try setPriority(at: path.dataPath, to: node, in: writer), nil) }
+    let before: Node?
+    var mustClearRange = false
+    if let known = cache?.node(at: path) {
+      before = known
+      mustClearRange = !known.isEmpty && !known.isLeaf
+    } else {
+      switch try presence(at: path) {
+      case .empty: before = .empty
+      case .leaf(let leaf): before = leaf
+      case .object:
+        before = nil
+        mustClearRange = true
+      }
+    }
+    if let before, before == node { return (false, before) }
+    if mustClearRange {
+      try writer.clear(RowKeys.range(of: path))
+    } else if before?.isLeaf == true, !node.isLeaf {
+      try writer.clear(RowKeys.row(of: path))
+    }
+    if node.isEmpty {
+      cache?.apply(path, node)
+      try dropOrphanedPriorities(above: path, in: writer)
+    } else {
+      if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
+      cache?.apply(path, node)
+      try write(node, at: path, in: writer)
+    }
+    return (true, before)
+  }
+
+  private func write(_ node: Node, at path: Path, in writer: any Sequenced) throws {
+    try node.forEachLeaf { relative, leaf in
+      try writer.set(RowKeys.row(of: path.appending(relative)), NodeEncoder.encode(leaf))
+    }
+  }
+
+  private func setPriority(at path: Path, to value: Node, in writer: any Sequenced) throws -> Bool {
+    let priority = try value.leafValue.map { try Priority($0) }
+    let row = RowKeys.row(of: path.child(.priority))
+    switch try presence(at: path) {
+    case .empty: return false
+    case .leaf(let leaf):
+      if leaf.priority == priority { return false }
+      try writer.set(RowKeys.row(of: path), NodeEncoder.encode(leaf.with(priority: priority)))
+    case .object:
+      if try priorityRow(at: path) == priority { return false }
+      if let priority { try writer.set(row, NodeEncoder.encode(.leaf(priority.leafValue))) } else { try writer.clear(row) }
+    }
+    cache?.apply(path.child(.priority), value)
+    return true
+  }
+
+  /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
+  private func replaceLeaf(above path: Path, in writer: any Sequenced) throws {
+    var ancestor = path.parent
+    while let location = ancestor {
+      if let known = cache?.node(at: location), !known.isEmpty, !known.isLeaf { return }
+      switch try presence(at: location) {
+      case .object: return
+      case .leaf(let leaf):
+        try writer.clear(RowKeys.row(of: location))
+        if let priority = leaf.priority {
+          try writer.set(
+            RowKeys.row(of: location.child(.priority)), NodeEncoder.encode(.leaf(priority.leafValue)))
+        }
+        return
+      case .empty: ancestor = location.parent
+      }
+    }
+  }
+
+  /// Clears the priorities of ancestors that lost their last child with a location.
+  private func dropOrphanedPriorities(above path: Path, in writer: any Sequenced) throws {
+    var ancestor = path.parent
+    while let location = ancestor {
+      if let known = cache?.node(at: location), !known.isEmpty { return }
+      let prefix = RowKeys.row(of: location)
+      let priorityRow = prefix + [RowKeys.priority]
+      var hasPriority = false
+      var hasChildren = false
+      try view.scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
+        if key.elementsEqual(priorityRow) {
+          hasPriority = true
+          return true
+        }
+        hasChildren = true
+        return false
+      }
+      if hasChildren { return }
+      if hasPriority { try writer.clear(priorityRow) }
+      ancestor = location.parent
+    }
+  }
+}
+
+extension ShallowNode {
+  init(_ node: Node) {
+    switch node.content {
+    case .empty: self = .empty
+    case .leaf(let value): self = .leaf(value)
+    case .children: self = .children(node.childKeys)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+// Subtrees kept in memory as nodes, each complete for its location, so that hot parts of a database are read without
+// touching rows. Belongs to the sequencer: it shows the sequenced state, durable or in flight.
+//
+// Invariants
+//   1. No kept subtree lies inside another.
+//   2. Every write is applied to the kept subtrees it touches in the same sequenced body that writes its rows.
+
+import RealtimeModel
+
+/// The kept subtrees of one database.
+final class TreeCache {
+  private final class Location {
+    var children: [Key: Location] = [:]
+    var node: Node?
+    var lastUse: UInt64 = 0
+    var cost: Int { (node?.estimatedSize ?? 0) * 3 + 400 }
+  }
+
+  private var root = Location()
+  private var clock: UInt64 = 0
+  private let budget: Int
+  /// An estimate of the memory the kept subtrees take, in bytes.
+  private(set) var cost = 0
+  private(set) var count = 0
+
+  /// Makes a cache of about so many bytes.
+  init(budget: Int) { self.budget = budget }
+
+  /// Forgets everything.
+  func removeAll() {
+    root = Location()
+    cost = 0
+    count = 0
+  }
+
+  /// The value at a path, if a kept subtree holds it; the path must not end in `.priority`.
+  func node(at path: Path) -> Node? {
+    var location = root
+    var depth = 0
+    while true {
+      if let node = location.node {
+        clock += 1
+        location.lastUse = clock
+        return depth == 0 ? node.descendant(path) : node.descendant(Path(keys: Array(path.keys[depth...])))
+      }
+      guard depth < path.count, let next = location.children[path.keys[depth]] else { return nil }
+      location = next
+      depth += 1
+    }
+  }
+
+  /// Keeps a subtree that has just been read. Subtrees above a quarter of the budget are not kept.
+  func keep(_ node: Node, at path: Path) {
+    guard node.estimatedSize < budget / 12 else { return }
+    var location = root
+    for key in path.keys {
+      if location.node != nil { return }
+      if let next = location.children[key] {
+        location = next
+      } else {
+        let next = Location()
+        location.children[key] = next
+        location = next
+      }
+    }
+    drop(location)
+    clock += 1
+    location.node = node
+    location.lastUse = clock
+    location.children = [:]
+    cost += location.cost
+    count += 1
+    if cost > budget { evict() }
+  }
+
+  /// Applies a write to what is kept.
+  func apply(_ path: Path, _ value: Node) {
+    var location = root
+    for (depth, key) in path.keys.enumerated() {
+      if let node = location.node {
+        cost -= location.cost
+        location.node = node.setting(Path(keys: Array(path.keys[depth...])), to: value)
+        cost += location.cost
+        return
+      }
+      guard let next = location.children[key] else { return }
+      location = next
+    }
+    replace(location, by: value)
+  }
+
+  private func replace(_ location: Location, by value: Node) {
+    if location.node != nil {
+      cost -= location.cost
+      location.node = value
+      cost += location.cost
+    }
+    for (key, child) in location.children { replace(child, by: value.child(key)) }
+  }
+
+  private func drop(_ location: Location) {
+    if location.node != nil {
+      cost -= location.cost
+      count -= 1
+      location.node = nil
+    }
+    for child in location.children.values { drop(child) }
+  }
+
+  /// Drops the subtrees used least recently until a quarter of the budget is free.
+  private func evict() {
+    var kept: [Location] = []
+    collect(root, into: &kept)
+    kept.sort { $0.lastUse < $1.lastUse }
+    for location in kept {
+      if cost <= budget / 4 * 3 { break }
+      cost -= location.cost
+      count -= 1
+      location.node = nil
+    }
+    _ = prune(root)
+  }
+
+  private func collect(_ location: Location, into kept: inout [Location]) {
+    if location.node != nil { kept.append(location) }
+    for child in location.children.values { collect(child, into: &kept) }
+  }
+
+  private func prune(_ location: Location) -> Bool {
+    location.children = location.children.filter { !prune($0.value) }
+    return location.node == nil && location.children.isEmpty
+  }
+}

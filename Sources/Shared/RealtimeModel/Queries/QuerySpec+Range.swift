@@ -1,0 +1,56 @@
+// Which places of an order lie inside a query's bounds.
+
+extension QuerySpec {
+  /// The place from which the bounds take children in; nil for no lower bound. The place itself counts if the bound is
+  /// inclusive.
+  ///
+  /// A bound without a key takes in, or if it is exclusive leaves out, every key of its value.
+  var startPlace: OrderingPlace? {
+    start.map { place(of: $0, missingKey: $0.isInclusive ? .minimum : .maximum) }
+  }
+
+  /// The place up to which the bounds take children in; nil for no upper bound.
+  var endPlace: OrderingPlace? {
+    end.map { place(of: $0, missingKey: $0.isInclusive ? .maximum : .minimum) }
+  }
+
+  private func place(of bound: Bound, missingKey: Key) -> OrderingPlace {
+    if ordering == .key {
+      guard case .string(let text)? = bound.value else { return OrderingPlace(value: .null, key: missingKey) }
+      return OrderingPlace(value: .null, key: Key(bound: text))
+    }
+    return OrderingPlace(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
+  }
+
+  /// Whether a place lies inside the bounds.
+  public func contains(_ place: OrderingPlace) -> Bool { QueryRange(self).contains(place) }
+}
+
+/// A query's bounds, ready for comparing.
+struct QueryRange {
+  private let start: OrderingPlace?
+  private let end: OrderingPlace?
+  private let startIsInclusive: Bool
+  private let endIsInclusive: Bool
+
+  init(_ query: QuerySpec) {
+    start = query.startPlace
+    end = query.endPlace
+    startIsInclusive = query.start?.isInclusive ?? true
+    endIsInclusive = query.end?.isInclusive ?? true
+  }
+
+  func contains(_ place: OrderingPlace) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
+
+  func isAfterStart(_ place: OrderingPlace) -> Bool {
+    guard let start else { return true }
+    let order = place.order(against: start)
+    return order > 0 || (order == 0 && startIsInclusive)
+  }
+
+  func isBeforeEnd(_ place: OrderingPlace) -> Bool {
+    guard let end else { return true }
+    let order = place.order(against: end)
+    return order < 0 || (order == 0 && endIsInclusive)
+  }
+}
