@@ -1,0 +1,152 @@
+// A client as the tests need it: it sends requests, keeps what it is told in order, and rebuilds values from pushes the
+// way a client of the protocol does.
+
+import RealtimeEngine
+import RealtimeModel
+
+/// One connection and everything it has been told.
+actor Client: RealtimeSink, RealtimeSinkGroup {
+  enum Told: Sendable {
+    case push(RealtimePush)
+    case answer(Int64, RealtimeResponse)
+  }
+
+  nonisolated var group: any RealtimeSinkGroup { self }
+  nonisolated let database: RealtimeDatabase
+  nonisolated(unsafe) private var connected: RealtimeConnection?
+  private(set) var told: [Told] = []
+  private var waiting: [(request: Int64, continuation: CheckedContinuation<RealtimeResponse, Never>)] = []
+  private var answers: [Int64: RealtimeResponse] = [:]
+  private var nextRequest: Int64 = 1
+  private let inbox: AsyncStream<[RealtimeDelivery]>.Continuation
+
+  init(_ database: RealtimeDatabase, as caller: Caller = .anonymous) {
+    self.database = database
+    let (stream, inbox) = AsyncStream.makeStream(of: [RealtimeDelivery].self)
+    self.inbox = inbox
+    connected = database.connect(as: caller, to: self)
+    Task { for await deliveries in stream { await self.take(deliveries) } }
+  }
+
+  nonisolated var connection: RealtimeConnection { connected! }
+
+  nonisolated func deliver(_ deliveries: [RealtimeDelivery]) { inbox.yield(deliveries) }
+
+  private func take(_ deliveries: [RealtimeDelivery]) {
+    for output in deliveries.flatMap(\.outputs) {
+      switch output {
+      case .push(let push): told.append(.push(push))
+      case .response(let request, let response):
+        told.append(.answer(request, response))
+        if let i = waiting.firstIndex(where: { $0.request == request }) {
+          waiting.remove(at: i).continuation.resume(returning: response)
+        } else {
+          answers[request] = response
+        }
+      }
+    }
+  }
+
+  /// Sends a request and waits for its answer.
+  @discardableResult
+  func ask(_ send: (RealtimeConnection, Int64) -> Void) async -> RealtimeResponse {
+    let request = nextRequest
+    nextRequest += 1
+    send(connection, request)
+    return await answer(to: request)
+  }
+
+  /// Sends a request without waiting.
+  func send(_ send: (RealtimeConnection, Int64) -> Void) -> Int64 {
+    let request = nextRequest
+    nextRequest += 1
+    send(connection, request)
+    return request
+  }
+
+  func answer(to request: Int64) async -> RealtimeResponse {
+    if let answer = answers.removeValue(forKey: request) { return answer }
+    return await withCheckedContinuation { waiting.append((request, $0)) }
+  }
+
+  /// What was told since the last call, as text: one line a push or answer.
+  func drain() -> [String] {
+    defer { told = [] }
+    return told.map { told in
+      switch told {
+      case .push(let push): push.text
+      case .answer(let request, let response): "\(request) \(response.text)"
+      }
+    }
+  }
+
+  func set(_ path: Path, _ node: Node) async -> RealtimeResponse {
+    await ask { $0.set(path, to: node, request: $1) }
+  }
+}
+
+extension RealtimePush {
+  /// The push as one line: action, path, data, tag.
+  var text: String {
+    let tag = tag.map { " #\($0)" } ?? ""
+    switch body {
+    case .set(let node): return "d \(path) \(node.text)\(tag)"
+    case .merge(let changes):
+      let list = changes.map { "\($0.path):\($0.value.text)" }.joined(separator: ",")
+      return "m \(path) {\(list)}\(tag)"
+    case .rangeMerge(let ranges):
+      let list = ranges.map {
+        "(\($0.start?.description ?? "") \($0.end?.description ?? "")] \($0.updates.text)"
+      }
+      return "rm \(path) \(list.joined(separator: "; "))\(tag)"
+    case .cancel(let error): return "c \(path) \(error.status.rawValue)\(tag)"
+    }
+  }
+}
+
+extension RealtimeResponse {
+  var text: String {
+    switch self {
+    case .done: "ok"
+    case .listening(let warnings): (["ok"] + warnings).joined(separator: " ")
+    case .value(let node): "ok \(node.text)"
+    case .failure(let error): error.status.rawValue
+    }
+  }
+}
+
+extension Node {
+  /// The node as text: JSON's shape without quotes, priorities behind a `^`.
+  var text: String {
+    let priority =
+      switch priority {
+      case .number(let number)?: "^\(RealtimeNumber(number).text)"
+      case .string(let text)?: "^'\(text)'"
+      default: ""
+      }
+    switch content {
+    case .empty: return "null"
+    case .leaf(.bool(let value)): return "\(value)" + priority
+    case .leaf(.int(let value)): return "\(value)" + priority
+    case .leaf(.double(let value)): return "\(value)" + priority
+    case .leaf(.string(let value)): return "'\(value)'" + priority
+    case .leaf(.deferred): return "deferred" + priority
+    case .children:
+      var list: [String] = []
+      forEachChild { key, child in
+        list.append("\(key):\(child.text)")
+        return true
+      }
+      return "{\(list.joined(separator: ","))}" + priority
+    }
+  }
+}
+
+extension RealtimeNumber {
+  var text: String {
+    switch self {
+    case .int(let value): "\(value)"
+    case .double(let value): "\(value)"
+    }
+  }
+}
