@@ -31,9 +31,15 @@ public final class FirestoreEngine: Sendable {
     }
   }
 
-  let store: any OrderedStore
-  let policy: any AccessPolicy
+  private struct State {
+    var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
+    var isShutDown = false
+  }
+
   let options: Options
+  private let store: any OrderedStore
+  private let policy: any AccessPolicy
+  private let state = Guarded(State())
 
   /// Makes an engine over an open store, which stays the caller's to close.
   public init(store: any OrderedStore, policy: any AccessPolicy, options: Options) {
@@ -41,89 +47,61 @@ public final class FirestoreEngine: Sendable {
     self.policy = policy
     self.options = options
   }
-}
 
-extension FirestoreEngine {
-  /// Reads one document.
-  /// - Throws: NOT_FOUND if there is none, INVALID_ARGUMENT or FAILED_PRECONDITION for a bad read time or token.
-  public func getDocument(
-    _ name: DocumentName, mask: [FieldPath]? = nil, consistency: ReadConsistency = .latest, as caller: Caller
-  ) async throws(FirestoreError) -> DocumentRead { throw .unimplemented("GetDocument") }
+  /// Creates a database; nothing happens if it exists.
+  /// - Throws: UNAVAILABLE if the store cannot write.
+  public func createDatabase(_ name: DatabaseName) async throws(FirestoreError) {
+    _ = try await reporting { try await self.open(name, creating: true) }
+  }
 
-  /// Lists the documents directly under a parent, a page at a time.
-  public func listDocuments(
-    _ request: ListDocumentsRequest, as caller: Caller
-  ) async throws(FirestoreError) -> ListDocumentsPage { throw .unimplemented("ListDocuments") }
+  /// The names of all databases that exist.
+  public func databaseNames() async throws(FirestoreError) -> [DatabaseName] {
+    try await reporting {
+      try await self.store.databaseNames().compactMap { name in
+        guard name.hasPrefix(FirestoreDatabase.catalogue) else { return nil }
+        return try? DatabaseName(parsing: String(name.dropFirst(FirestoreDatabase.catalogue.count)))
+      }
+    }
+  }
 
-  /// Creates a document; without an id under one of twenty random letters and digits.
-  /// - Throws: ALREADY_EXISTS if there is one.
-  public func createDocument(
-    in collection: CollectionName, id: String?, fields: MapValue, mask: [FieldPath]? = nil, as caller: Caller
-  ) async throws(FirestoreError) -> StoredDocument { throw .unimplemented("CreateDocument") }
+  /// Ends all Listen streams with UNAVAILABLE and refuses what comes later. The store stays open.
+  public func shutDown() async {
+    let databases = state.withLock { state in
+      state.isShutDown = true
+      return Array(state.databases.values)
+    }
+    for database in databases { (try? await database.value)?.hub.close() }
+  }
 
-  /// Creates or changes a document and returns it as it is then, reduced to `mask`.
-  public func updateDocument(
-    _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: [FieldPath]? = nil,
-    precondition: Precondition? = nil, as caller: Caller
-  ) async throws(FirestoreError) -> StoredDocument { throw .unimplemented("UpdateDocument") }
+  /// An open database.
+  /// - Throws: NOT_FOUND if it does not exist and does not spring into being.
+  func database(_ name: DatabaseName) async throws -> FirestoreDatabase {
+    try await open(name, creating: options.createsDatabases)
+  }
 
-  /// Deletes a document; none to delete is no error unless the precondition says so.
-  public func deleteDocument(
-    _ name: DocumentName, precondition: Precondition? = nil, as caller: Caller
-  ) async throws(FirestoreError) { throw .unimplemented("DeleteDocument") }
+  private func open(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
+    let opening = try state.withLock { state in
+      if state.isShutDown { throw FirestoreError.unavailable("The server is shutting down.") }
+      if let opening = state.databases[name] { return opening }
+      let opening = Task { try await self.openRows(name, creating: creating) }
+      state.databases[name] = opening
+      return opening
+    }
+    do { return try await opening.value } catch {
+      // Another try may succeed: the database may be created, the store may write again.
+      state.withLock { state in if state.databases[name] == opening { state.databases[name] = nil } }
+      throw error
+    }
+  }
 
-  /// Reads documents at one version, in pages; each is delivered when the one before was taken.
-  public func batchGetDocuments(
-    in database: DatabaseName, _ names: [DocumentName], mask: [FieldPath]? = nil,
-    consistency: ReadConsistency = .latest, as caller: Caller,
-    deliver: @Sendable (BatchGetPage) async throws -> Void
-  ) async throws { throw FirestoreError.unimplemented("BatchGetDocuments") }
-
-  /// Begins a transaction and returns its token.
-  public func beginTransaction(
-    in database: DatabaseName, _ options: TransactionOptions, as caller: Caller
-  ) async throws(FirestoreError) -> [UInt8] { throw .unimplemented("BeginTransaction") }
-
-  /// Applies writes in order, all or none, and ends the transaction if one is named.
-  public func commit(
-    in database: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
-  ) async throws(FirestoreError) -> CommitResponse { throw .unimplemented("Commit") }
-
-  /// Ends a transaction without writing.
-  public func rollback(
-    in database: DatabaseName, transaction: [UInt8], as caller: Caller
-  ) async throws(FirestoreError) { throw .unimplemented("Rollback") }
-
-  /// Runs a query at one version, in pages; each is delivered when the one before was taken.
-  public func runQuery(
-    _ query: Query, consistency: ReadConsistency = .latest, as caller: Caller,
-    deliver: @Sendable (QueryPage) async throws -> Void
-  ) async throws { throw FirestoreError.unimplemented("RunQuery") }
-
-  /// Lists the ids of the collections under a parent.
-  public func listCollectionIDs(
-    _ request: ListCollectionIDsRequest, as caller: Caller
-  ) async throws(FirestoreError) -> ListCollectionIDsPage { throw .unimplemented("ListCollectionIds") }
-
-  /// Opens a Listen stream on a database. Its answers go to `output` until it is closed.
-  /// - Throws: NOT_FOUND if there is no such database.
-  public func watch(
-    _ database: DatabaseName, as caller: Caller, output: any WatchOutput
-  ) async throws(FirestoreError) -> WatchStream { throw .unimplemented("Listen") }
-
-  /// Ends all streams with UNAVAILABLE and refuses what comes later. The store stays open.
-  public func shutDown() async {}
-}
-
-/// One Listen stream. Commands return at once; what they cause arrives at the stream's output.
-public final class WatchStream: Sendable {
-  init() {}
-  /// Adds a target: answered by ADD, its documents, CURRENT and a global NO_CHANGE, or by REMOVE with a cause.
-  public func addTarget(_ target: WatchTarget) {}
-  /// Removes a target: answered by exactly one REMOVE.
-  public func removeTarget(_ id: Int32) {}
-  /// Answers a target that could not even be parsed: REMOVE with a cause, in its turn.
-  public func rejectTarget(_ id: Int32, _ error: FirestoreError) {}
-  /// Ends the stream: nothing is sent any more.
-  public func close() {}
+  private func openRows(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
+    let catalogueName = FirestoreDatabase.catalogueName(name)
+    if !creating, try await !store.databaseNames().contains(catalogueName) {
+      throw FirestoreError.notFound(
+        "The database \(name.database) does not exist for project \(name.project). Please create it first.")
+    }
+    let rows = try await store.database(
+      named: catalogueName, history: .seconds(EngineLimits.historySeconds))
+    return FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
+  }
 }

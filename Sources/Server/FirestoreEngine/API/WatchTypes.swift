@@ -35,7 +35,8 @@ public struct WatchTarget: Sendable {
 
   /// Makes a target.
   public init(
-    id: Int32, _ selection: Selection, start: Start = .beginning, once: Bool = false, expectedCount: Int? = nil
+    id: Int32, _ selection: Selection, start: Start = .beginning, once: Bool = false,
+    expectedCount: Int? = nil
   ) {
     self.id = id
     self.selection = selection
@@ -59,22 +60,8 @@ public enum WatchResponse: Sendable {
   case existenceFilter(targetID: Int32, count: Int, names: ExistenceNames?)
 }
 
-/// A bloom filter over full document names.
-public struct ExistenceNames: Sendable, Hashable {
-  /// The bits, least significant bit of each byte first.
-  public var bitmap: [UInt8]
-  /// Unused high bits of the last byte, 0 to 7.
-  public var padding: Int
-  /// How many bits each name sets.
-  public var hashCount: Int
-
-  /// Makes a filter from its parts.
-  public init(bitmap: [UInt8], padding: Int, hashCount: Int) {
-    self.bitmap = bitmap
-    self.padding = padding
-    self.hashCount = hashCount
-  }
-}
+/// The names in an existence filter: a bloom filter over full document names.
+public typealias ExistenceNames = BloomFilter
 
 /// Something about a stream's targets.
 public struct TargetChange: Sendable, Hashable {
@@ -118,8 +105,8 @@ public struct TargetChange: Sendable, Hashable {
 
 /// Where a Listen stream's answers go.
 public protocol WatchOutput: Sendable {
-  /// Takes the next answers, in order. Called by one task at a time; returns when there is room for more, so that a
-  /// slow reader is conflated instead of buffered.
+  /// Takes the next answers, in order. Called by one task at a time; returns when there is room for more, so
+  /// that a slow reader is conflated instead of buffered.
   /// - Throws: when the connection is gone; the stream then ends.
   func send(_ responses: [WatchResponse]) async throws
 

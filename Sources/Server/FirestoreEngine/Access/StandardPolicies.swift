@@ -1,6 +1,6 @@
 // The policies that hold while no rules are loaded.
 
-public import FirestoreModel
+import FirestoreModel
 
 /// The emulator suite's policy without rules: everyone may do everything.
 public struct EmulatorPolicy: AccessPolicy {

@@ -1,0 +1,105 @@
+// GetDocument and BatchGetDocuments.
+
+public import FirestoreModel
+import OrderedStore
+
+extension FirestoreEngine {
+  /// Reads one document, reduced to `mask`.
+  /// - Throws: NOT_FOUND if there is none, INVALID_ARGUMENT or FAILED_PRECONDITION for a bad read time or token.
+  public func getDocument(
+    _ name: DocumentName, mask: [FieldPath]? = nil, consistency: ReadConsistency = .latest, as caller: Caller
+  ) async throws(FirestoreError) -> DocumentRead {
+    try await reporting {
+      let database = try await self.database(name.database)
+      var session = try await database.beginRead(consistency)
+      let key = KeyLayout.document(name.path)
+      do {
+        try await database.lock(session, keys: [key])
+        let found = try await database.read(&session) { view in
+          let found = try view.get(key).map { try DocumentRow.decode($0.value, name) }
+          _ = try database.authorise(caller, .get(name), found: found, in: view)
+          return found
+        }
+        database.endRead(session, keys: [key])
+        guard let found else { throw FirestoreError.notFound("Document \"\(name)\" not found.") }
+        return DocumentRead(
+          document: try found.masked(mask), readTime: session.version?.timestamp ?? .epoch)
+      } catch {
+        if FirestoreError(error).code != .notFound { database.endRead(session) }
+        throw error
+      }
+    }
+  }
+
+  /// Reads documents at one version, in pages; each is delivered when the one before was taken.
+  ///
+  /// Without names nothing is delivered, or only the token of the transaction that was begun.
+  /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a name of another database.
+  public func batchGetDocuments(
+    in name: DatabaseName, _ names: [DocumentName], mask: [FieldPath]? = nil,
+    consistency: ReadConsistency = .latest, as caller: Caller,
+    deliver: @Sendable (BatchGetPage) async throws -> Void
+  ) async throws {
+    for document in names where document.database != name {
+      throw FirestoreError.invalidArgument("Document \(document) does not belong to database \(name).")
+    }
+    guard names.count <= EngineLimits.batchGetNames else {
+      throw FirestoreError.invalidArgument(
+        "At most \(EngineLimits.batchGetNames) documents can be read at once.")
+    }
+    var seen: Set<DocumentName> = []
+    let distinct = names.filter { seen.insert($0).inserted }
+    let database: FirestoreDatabase
+    var session: ReadSession
+    do {
+      database = try await self.database(name)
+      session = try await database.beginRead(consistency)
+    } catch { throw FirestoreError(error) }
+    let keys = session.transaction == nil ? [] : distinct.map { KeyLayout.document($0.path) }
+    do {
+      try await database.lock(session, keys: keys)
+      var token = session.newToken
+      if distinct.isEmpty, let begun = token {
+        let version = session.version ?? database.rows.latestVersion
+        try await deliver(BatchGetPage(transaction: begun, items: [], readTime: version.timestamp))
+      }
+      var rest = distinct[...]
+      while !rest.isEmpty {
+        let asked = rest
+        let items = try await database.read(&session) { view in
+          try FirestoreEngine.items(asked, mask, database, caller, view)
+        }
+        rest = rest.dropFirst(items.count)
+        try await deliver(
+          BatchGetPage(
+            transaction: token, items: items, readTime: session.version?.timestamp ?? .epoch))
+        token = nil
+      }
+      database.endRead(session, keys: keys)
+    } catch {
+      database.endRead(session)
+      throw error is StoreError ? FirestoreError(error) : error
+    }
+  }
+
+  /// The answers of one page: as many as fit.
+  private static func items(
+    _ names: ArraySlice<DocumentName>, _ mask: [FieldPath]?, _ database: FirestoreDatabase, _ caller: Caller,
+    _ view: any ReadView
+  ) throws -> [BatchGetPage.Item] {
+    var items: [BatchGetPage.Item] = []
+    var bytes = 0
+    for name in names {
+      let found = try view.document(name)
+      _ = try database.authorise(caller, .get(name), found: found, in: view)
+      if let found {
+        items.append(.found(try found.masked(mask)))
+        bytes += found.encoded.count
+      } else {
+        items.append(.missing(name))
+      }
+      if items.count >= EngineLimits.pageDocuments || bytes >= EngineLimits.pageBytes { break }
+    }
+    return items
+  }
+}

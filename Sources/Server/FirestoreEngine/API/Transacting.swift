@@ -1,0 +1,32 @@
+// BeginTransaction and Rollback.
+
+public import FirestoreModel
+import OrderedStore
+
+extension FirestoreEngine {
+  /// Begins a transaction and returns its token.
+  ///
+  /// It ends by commit or rollback, 60 s after its last request, or 270 s after its beginning.
+  /// - Throws: INVALID_ARGUMENT for a bad read time or token to retry, RESOURCE_EXHAUSTED if too many are open.
+  public func beginTransaction(
+    in name: DatabaseName, _ options: TransactionOptions, as caller: Caller
+  ) async throws(FirestoreError) -> [UInt8] {
+    try await reporting {
+      let database = try await self.database(name)
+      if !database.policy.allowsEverything(caller) {
+        try await database.rows.read(at: nil) { view in
+          _ = try database.authorise(caller, .transact(name), in: view)
+        }
+      }
+      return try await database.begin(options)
+    }
+  }
+
+  /// Ends a transaction without writing; also one that was rolled back, or whose commit failed.
+  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one that was never issued.
+  public func rollback(
+    in name: DatabaseName, transaction: [UInt8], as caller: Caller
+  ) async throws(FirestoreError) {
+    try await reporting { try await self.database(name).transactions.rollBack(transaction) }
+  }
+}

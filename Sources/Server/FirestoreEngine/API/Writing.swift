@@ -1,0 +1,64 @@
+// Commit and the three operations that write one document.
+
+public import FirestoreModel
+import OrderedStore
+
+extension FirestoreEngine {
+  /// Applies writes in order, all or none, and ends the transaction if one is named.
+  ///
+  /// Without writes and transaction nothing happens, and there is no commit time.
+  /// - Throws: NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition, ABORTED for contention,
+  ///   INVALID_ARGUMENT for writes that can never be applied, UNAVAILABLE if the outcome is unknown.
+  public func commit(
+    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
+  ) async throws(FirestoreError) -> CommitResponse {
+    for write in writes { try write.validate(in: name) }
+    return try await reporting {
+      let database = try await self.database(name)
+      if let transaction { return try await database.commit(writes, transaction: transaction, as: caller) }
+      if writes.isEmpty { return CommitResponse(writeResults: [], commitTime: nil) }
+      return try await database.commit(writes, reads: nil, owner: nil, as: caller)
+    }
+  }
+
+  /// Creates a document; without an id under one of twenty random letters and digits.
+  /// - Throws: ALREADY_EXISTS if there is one.
+  public func createDocument(
+    in collection: CollectionName, id: String?, fields: MapValue, mask: [FieldPath]? = nil, as caller: Caller
+  ) async throws(FirestoreError) -> StoredDocument {
+    var random = SystemRandomNumberGenerator()
+    let id = id ?? AutoID.make(using: &random)
+    try ResourceID.validate(documentID: id)
+    let write = Write(.update(collection.document(id), fields: fields), precondition: .exists(false))
+    return try await put(write, mask: mask, as: caller)
+  }
+
+  /// Creates or changes a document and returns it as it is then, reduced to `mask`.
+  public func updateDocument(
+    _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: [FieldPath]? = nil,
+    precondition: Precondition? = nil, as caller: Caller
+  ) async throws(FirestoreError) -> StoredDocument {
+    let write = Write(.update(name, fields: fields), mask: updateMask, precondition: precondition)
+    return try await put(write, mask: mask, as: caller)
+  }
+
+  /// Deletes a document; none to delete is no error unless the precondition says so.
+  public func deleteDocument(
+    _ name: DocumentName, precondition: Precondition? = nil, as caller: Caller
+  ) async throws(FirestoreError) {
+    _ = try await commit(
+      in: name.database, [Write(.delete(name), precondition: precondition)], as: caller)
+  }
+
+  /// Commits one update and returns the document that it made.
+  private func put(
+    _ write: Write, mask: [FieldPath]?, as caller: Caller
+  ) async throws(FirestoreError) -> StoredDocument {
+    try write.validate(in: write.document.database)
+    return try await reporting {
+      let database = try await self.database(write.document.database)
+      let document = try await database.update(write, as: caller)
+      return try document.masked(mask)
+    }
+  }
+}

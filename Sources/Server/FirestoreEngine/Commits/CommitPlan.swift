@@ -1,0 +1,207 @@
+// What a list of writes makes of the database: computed in the sequencer, before anything is written.
+//
+// Invariant: writes apply in order, each to the result of those before it; the first that fails fails all.
+// Rows, index entries, group rows and log record of a commit are written together or not at all.
+
+import FirestoreModel
+import OrderedStore
+
+/// The effect of a commit while it is worked out.
+struct CommitPlan {
+  /// One document that the commit touches.
+  fileprivate struct Target {
+    let name: DocumentName
+    let key: Key
+    /// As stored before the commit.
+    let before: StoredDocument?
+    let fieldsBefore: MapValue?
+    /// As it stands after the writes applied so far.
+    var fields: MapValue?
+    var createTime: Timestamp?
+    var updateTime: Timestamp?
+    var transforms = 0
+  }
+
+  /// What one write did, for the policy.
+  private struct Step {
+    var operation: AccessOperation
+    var name: DocumentName
+    var before: StoredDocument?
+    var after: StoredDocument?
+  }
+
+  private let view: any Sequenced
+  private let commitTime: Timestamp
+  private let requestTime: Timestamp
+  private let recordsSteps: Bool
+  private var targets: [Target] = []
+  private var positions: [ResourcePath: Int] = [:]
+  private var steps: [Step] = []
+  private(set) var results: [WriteResult] = []
+
+  /// The documents that end up changed.
+  private(set) var changes: [DocumentChange] = []
+  private(set) var footprint = LockTable.Footprint()
+  private var sets: [(Key, StoredValue)] = []
+  private var clears: [Key] = []
+
+  init(_ view: any Sequenced, recordsSteps: Bool) {
+    self.view = view
+    self.recordsSteps = recordsSteps
+    commitTime = view.commitVersion.timestamp
+    requestTime = commitTime.truncatedToMilliseconds
+  }
+
+  // MARK: Applying writes
+
+  /// Applies one write to what the writes before it made.
+  mutating func apply(_ write: Write) throws {
+    let position = try position(of: write.document)
+    var target = targets[position]
+    if let precondition = write.precondition {
+      try precondition.check(target.name, updateTime: target.updateTime)
+    }
+    target.transforms += write.allTransforms.count
+    if target.transforms > Limits.transformsPerDocument {
+      throw FirestoreError.invalidArgument(
+        "Cannot apply more than \(Limits.transformsPerDocument) field transforms to one document in a commit."
+      )
+    }
+    let outcome = write.apply(to: target.fields, requestTime: requestTime)
+    let fields = outcome.fields?.stored
+    let old = recordsSteps ? target.snapshot : nil
+    if let fields {
+      if target.fields == nil {
+        target.createTime = commitTime
+        target.updateTime = commitTime
+      } else if fields != target.fields {
+        target.updateTime = commitTime
+      }
+      if fields != target.fields, !write.isVerify {
+        try DocumentValidation.validateSize(fields, of: target.name)
+        if !write.allTransforms.isEmpty || write.mask != nil { try DocumentValidation.validate(fields) }
+      }
+    } else {
+      target.createTime = nil
+      target.updateTime = nil
+    }
+    target.fields = fields
+    targets[position] = target
+    var result = WriteResult(updateTime: target.updateTime, transformResults: outcome.transformResults)
+    if case .delete = write.operation { result.updateTime = nil }
+    results.append(result)
+    if recordsSteps {
+      steps.append(
+        Step(operation: write.access(existing: old), name: target.name, before: old, after: target.snapshot))
+    }
+  }
+
+  private mutating func position(of name: DocumentName) throws -> Int {
+    if let position = positions[name.path] { return position }
+    let key = KeyLayout.document(name.path)
+    let before = try view.get(key).map { try DocumentRow.decode($0.value, name).decodedOnce() }
+    let fields = try before?.fields()
+    targets.append(
+      Target(
+        name: name, key: key, before: before, fieldsBefore: fields, fields: fields,
+        createTime: before?.createTime, updateTime: before?.updateTime))
+    positions[name.path] = targets.count - 1
+    return targets.count - 1
+  }
+
+  /// What the commit makes of one of its documents, by first mention.
+  func document(at position: Int) -> StoredDocument? {
+    targets.indices.contains(position) ? targets[position].snapshot : nil
+  }
+
+  // MARK: Access
+
+  /// Asks the policy about every write.
+  func authorise(_ caller: Caller, _ policy: any AccessPolicy) throws {
+    let access = CommitAccessView(view: view, time: requestTime) { name in
+      self.positions[name.path].map { self.targets[$0].snapshot }
+    }
+    for step in steps {
+      let decision = try policy.decide(
+        caller, step.operation, before: step.before, after: step.after, view: access)
+      if let denial = decision.denial { throw denial }
+    }
+  }
+
+  // MARK: Rows
+
+  /// Works out rows, index entries and the footprint.
+  mutating func finish() throws {
+    for target in targets {
+      footprint.keys.append(target.key)
+      // A document deleted and created again is another document, even with the same fields.
+      guard target.fields != target.fieldsBefore || target.createTime != target.before?.createTime else {
+        continue
+      }
+      let path = target.name.path
+      let entriesBefore = try target.fieldsBefore.map { try IndexEntries.keys(of: $0, at: path) } ?? []
+      let entriesAfter = try target.fields.map { try IndexEntries.keys(of: $0, at: path) } ?? []
+      footprint.entries.append(entriesBefore)
+      footprint.entries.append(entriesAfter)
+      let (removed, added) = IndexEntries.difference(from: entriesBefore, to: entriesAfter)
+      clears += removed
+      for key in added { sets.append((key, [])) }
+      let after = target.snapshot
+      if let after { sets.append((target.key, DocumentRow.encode(after))) } else { clears.append(target.key) }
+      if (target.before == nil) != (after == nil) {
+        let group = KeyLayout.group(path)
+        footprint.entries.append([group])
+        if after == nil { clears.append(group) } else { sets.append((group, [])) }
+      }
+      changes.append(DocumentChange(name: target.name, before: target.before, after: after))
+    }
+  }
+
+  /// Writes everything; nothing at all if no document changes.
+  func write(to view: any Sequenced) throws {
+    guard !changes.isEmpty else { return }
+    for key in clears { try view.clear(key) }
+    for (key, value) in sets { try view.set(key, value) }
+    try view.log(CommitRecord.encode(changes), CommitRecord(version: view.commitVersion, changes: changes))
+  }
+}
+
+extension CommitPlan.Target {
+  /// The document as it stands; nil if it does not exist.
+  fileprivate var snapshot: StoredDocument? {
+    guard let fields, let createTime, let updateTime else { return nil }
+    if let before, before.updateTime == updateTime, before.createTime == createTime { return before }
+    return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
+  }
+}
+
+extension Write {
+  fileprivate var isVerify: Bool {
+    if case .verify = operation { return true }
+    return false
+  }
+
+  /// What the write means to a policy.
+  fileprivate func access(existing: StoredDocument?) -> AccessOperation {
+    switch operation {
+    case .delete(let name): .delete(name)
+    case .verify(let name): .get(name)
+    case .update(let name, _), .transform(let name, _): existing == nil ? .create(name) : .update(name)
+    }
+  }
+}
+
+/// What a policy sees inside a commit.
+private struct CommitAccessView: AccessView {
+  let view: any ReadView
+  let time: Timestamp
+  /// The document after the commit: nil if the commit does not touch it, else what becomes of it.
+  let after: (DocumentName) -> StoredDocument??
+
+  func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
+
+  func documentAfter(_ name: DocumentName) throws -> StoredDocument? {
+    if let known = after(name) { return known }
+    return try view.document(name)
+  }
+}

@@ -1,0 +1,110 @@
+// Commits: from a request's writes to a durable version.
+//
+// Invariant: a commit's body runs in the store's sequencer, sees every commit before it and decides everything
+// there: preconditions, transforms, access, limits, locks. What it waits for, it waits for outside and then runs anew.
+
+import FirestoreModel
+import OrderedStore
+
+extension FirestoreDatabase {
+  /// Thrown out of the sequencer by a commit that met another transaction's locks.
+  private struct Blocked: Error {
+    var footprint: LockTable.Footprint
+  }
+
+  /// Commits outside of any transaction, or for one that holds `owner`'s locks.
+  func commit(
+    _ writes: [Write], reads: ReadSet?, owner: LockTable.Owner?, as caller: Caller
+  ) async throws -> CommitResponse {
+    let (results, version) = try await execute(reads: reads, owner: owner) { view in
+      try self.plan(writes, as: caller, view)
+    }
+    return CommitResponse(writeResults: results, commitTime: version.timestamp)
+  }
+
+  /// Commits one update and returns the document as it is then.
+  func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
+    let document = Guarded<StoredDocument?>(nil)
+    _ = try await execute(reads: nil, owner: nil) { view in
+      let plan = try self.plan([write], as: caller, view)
+      let result = plan.document(at: 0)
+      document.withLock { $0 = result }
+      return plan
+    }
+    guard let document = document.withLock({ $0 }) else {
+      throw FirestoreError.internalError("The update of \(write.document) left no document.")
+    }
+    return document
+  }
+
+  /// Applies writes and asks the policy about them.
+  private func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
+    let asks = !policy.allowsEverything(caller)
+    var plan = CommitPlan(view, recordsSteps: asks)
+    for write in writes { try plan.apply(write) }
+    if asks { try plan.authorise(caller, policy) }
+    try plan.finish()
+    return plan
+  }
+
+  /// Runs a plan in the sequencer until no lock is in its way.
+  private func execute(
+    reads: ReadSet?, owner: LockTable.Owner?,
+    _ plan: @escaping @Sendable (any Sequenced) throws -> CommitPlan
+  ) async throws -> ([WriteResult], Version) {
+    let writer = makeWriter()
+    let deadline = options.clock.now() + options.lockWait
+    let locks = locks
+    while true {
+      do {
+        defer { locks.leave(writer) }
+        let committed = try await rows.execute(validating: reads) { view in
+          let plan = try plan(view)
+          guard locks.enter(plan.footprint, as: writer, for: owner) else {
+            throw Blocked(footprint: plan.footprint)
+          }
+          try plan.write(to: view)
+          return plan.results
+        }
+        return (committed.result, committed.version)
+      } catch let blocked as Blocked {
+        try await locks.waitToWrite(blocked.footprint, for: owner, until: deadline)
+      }
+    }
+  }
+
+  /// Commits a transaction, which ends whatever comes of it.
+  func commit(_ writes: [Write], transaction token: [UInt8], as caller: Caller) async throws -> CommitResponse
+  {
+    let transaction = try transactions.enter(token, toCommit: true)
+    do {
+      let response = try await commit(writes, transaction, as: caller)
+      transactions.end(transaction.owner, as: .committed)
+      return response
+    } catch {
+      let failure = FirestoreError(error)
+      transactions.end(transaction.owner, as: failure.code == .aborted ? .aborted : .failed)
+      throw failure
+    }
+  }
+
+  private func commit(
+    _ writes: [Write], _ transaction: OpenTransaction, as caller: Caller
+  ) async throws -> CommitResponse {
+    if writes.isEmpty {
+      // Nothing to write: the transaction took place where it read.
+      let version = transaction.snapshot ?? max(transaction.reads.version, rows.latestVersion)
+      return CommitResponse(writeResults: [], commitTime: version.timestamp)
+    }
+    let hasRead = !transaction.reads.keys.isEmpty || !transaction.reads.ranges.isEmpty
+    switch transaction.mode {
+    case .readOnly:
+      throw FirestoreError.invalidArgument("Cannot modify entities in a read-only transaction.")
+    case .optimistic:
+      return try await commit(writes, reads: hasRead ? transaction.reads : nil, owner: nil, as: caller)
+    case .pessimistic:
+      return try await commit(
+        writes, reads: hasRead ? transaction.reads : nil, owner: transaction.owner, as: caller)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// One open database: its rows, its locks, its transactions and its listeners.
+
+import FirestoreModel
+import OrderedStore
+
+/// Everything that belongs to one database.
+final class FirestoreDatabase: Sendable {
+  let name: DatabaseName
+  let rows: any OrderedDatabase
+  let policy: any AccessPolicy
+  let options: FirestoreEngine.Options
+  let locks: LockTable
+  let transactions: TransactionTable
+  let hub: WatchHub
+  private let nextWriter = Guarded<UInt64>(1)
+
+  init(
+    name: DatabaseName, rows: any OrderedDatabase, policy: any AccessPolicy,
+    options: FirestoreEngine.Options
+  ) {
+    self.name = name
+    self.rows = rows
+    self.policy = policy
+    self.options = options
+    // The two know of each other: a lost lock ends its transaction, an ended transaction gives back its locks.
+    let table = Guarded<TransactionTable?>(nil)
+    let locks = LockTable(clock: options.clock) { owner in
+      table.withLock { $0 }?.end(owner, as: .aborted)
+    }
+    let transactions = TransactionTable(
+      name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock
+    ) { [weak locks] owner in locks?.release(owner) }
+    table.withLock { $0 = transactions }
+    self.locks = locks
+    self.transactions = transactions
+    hub = WatchHub(rows, options)
+  }
+
+  /// A number for a commit's footprint, unique in this process.
+  func makeWriter() -> UInt64 {
+    nextWriter.withLock { next in
+      defer { next += 1 }
+      return next
+    }
+  }
+
+  /// The database's name in the store's catalogue.
+  static func catalogueName(_ name: DatabaseName) -> String { catalogue + name.description }
+
+  /// What the catalogue names of Firestore databases begin with.
+  static let catalogue = "firestore/"
+}

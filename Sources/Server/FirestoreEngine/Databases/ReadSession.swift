@@ -1,0 +1,134 @@
+// One read operation: which state it sees, and what it leaves with its transaction.
+//
+// Invariant: all reads of a session see one version. A locking transaction's session holds its locks before it looks,
+// so what it sees is the newest durable state and stays so until the transaction ends.
+
+import FirestoreModel
+import OrderedStore
+
+/// A read under way.
+struct ReadSession: Sendable {
+  /// The version that is read; nil for the newest, until the first read has settled it.
+  var version: Version?
+  /// The transaction that the read belongs to.
+  var transaction: OpenTransaction?
+  /// The token of the transaction that the read began itself.
+  var newToken: [UInt8]?
+
+  /// Whether the read holds locks.
+  var locks: LockTable.Mode? {
+    guard case .pessimistic(let mode)? = transaction?.mode else { return nil }
+    return mode
+  }
+}
+
+extension FirestoreDatabase {
+  /// Settles which state a read sees.
+  func beginRead(_ consistency: ReadConsistency) async throws -> ReadSession {
+    switch consistency {
+    case .latest: return ReadSession()
+    case .readTime(let time): return ReadSession(version: try await version(at: time))
+    case .transaction(let token): return session(try transactions.enter(token, toCommit: false))
+    case .newTransaction(let options):
+      let token = try await begin(options)
+      var session = session(try transactions.enter(token, toCommit: false))
+      session.newToken = token
+      return session
+    }
+  }
+
+  private func session(_ transaction: OpenTransaction) -> ReadSession {
+    ReadSession(version: transaction.snapshot, transaction: transaction)
+  }
+
+  /// Begins a transaction. Unless it locks, its snapshot is that of its beginning.
+  func begin(_ options: TransactionOptions) async throws -> [UInt8] {
+    var snapshot: Version?
+    switch options {
+    case .readOnly(let time?): snapshot = try await version(at: time)
+    case .readOnly(nil), .readWrite(_, .optimistic): snapshot = rows.latestVersion
+    case .readWrite: break
+    }
+    return try transactions.begin(options, snapshot: snapshot)
+  }
+
+  /// The version that a read time stands for.
+  /// - Throws: INVALID_ARGUMENT for the future, for before the database's creation, and for nanoseconds.
+  private func version(at time: Timestamp) async throws -> Version {
+    guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
+      throw FirestoreError.invalidArgument("The requested 'read_time' must be in whole microseconds.")
+    }
+    let version = Version(time)
+    if version < rows.createdVersion {
+      throw FirestoreError.invalidArgument(
+        "The requested 'read_time' lies before the creation of the database.")
+    }
+    if version > rows.latestVersion {
+      // Nothing has been committed since. A reservation keeps it so: every later commit lies above.
+      let reserved = try await rows.reserveVersion()
+      if version > reserved {
+        throw FirestoreError.invalidArgument("The requested 'read_time' cannot be in the future.")
+      }
+    }
+    return version
+  }
+
+  /// Takes a locking transaction's locks before it reads; nothing for other reads.
+  func lock(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
+    guard let mode = session.locks, let owner = session.transaction?.owner else { return }
+    do {
+      try await locks.lock(
+        LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges),
+        until: options.clock.now() + EngineLimits.readLockWait)
+    } catch {
+      transactions.end(owner, as: .aborted)
+      throw error
+    }
+    // The lease may have ended while waiting; then the locks just taken belong to nobody.
+    guard transactions.isOpen(owner) else {
+      locks.release(owner)
+      throw FirestoreError.aborted(TransactionTable.expired)
+    }
+  }
+
+  /// Looks at the session's state.
+  func read<Result: Sendable>(
+    _ session: inout ReadSession, _ body: @escaping @Sendable (any ReadView) throws -> Result
+  ) async throws -> Result {
+    let (result, version) = try await rows.read(at: session.version) { view in
+      (try body(view), view.version)
+    }
+    session.version = version
+    return result
+  }
+
+  /// Ends a read and leaves what it read with its transaction.
+  func endRead(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) {
+    guard let owner = session.transaction?.owner else { return }
+    guard let version = session.version else {
+      transactions.leave(owner)
+      return
+    }
+    transactions.leave(owner, read: ReadSet(version: version, keys: keys, ranges: ranges))
+  }
+
+  /// Refuses unless the policy allows a read. Called inside the read.
+  func authorise(
+    _ caller: Caller, _ operation: AccessOperation, found: StoredDocument? = nil, in view: any ReadView
+  ) throws -> AccessDecision {
+    guard !policy.allowsEverything(caller) else { return .allowed }
+    let decision = try policy.decide(
+      caller, operation, before: found, after: nil, view: ReadAccessView(view: view))
+    if let denial = decision.denial { throw denial }
+    return decision
+  }
+}
+
+/// What a policy sees inside a read.
+struct ReadAccessView: AccessView {
+  let view: any ReadView
+
+  func document(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
+  func documentAfter(_ name: DocumentName) throws -> StoredDocument? { try view.document(name) }
+  var time: Timestamp { view.version.timestamp }
+}

@@ -1,0 +1,126 @@
+// The rows of a database and the keys they lie under: the one place that knows them.
+//
+//     documents   01 | parent path | collection id | document id           -> format, times, fields
+//     indexes     02 | parent path | collection id | field path | kind | value | document id   -> nothing
+//     groups      03 | collection id | whole path, segment by segment      -> nothing
+//
+// Parts are written by `IndexKeyEncoder`. A path ends in 01, which sorts below every segment (02 a number, 03 text),
+// so a collection's documents are neighbours, whatever lies below them, and everything below a document is one range.
+// Example: `books/b1` at the root is 01 | 01 | 03 "books" 00 01 | 03 "b1" 00 01; its field `n` = 1 is indexed at
+// 02 | 01 | 03 "books" 00 01 | "n" 00 01 00 00 | 01 | 30 BF F0 00 00 00 00 00 00 | 03 "b1" 00 01.
+//
+// Invariant: the order of document rows in one collection, and of group rows, is the order of names.
+
+import FirestoreModel
+import OrderedStore
+
+/// Keys of the engine's rows.
+enum KeyLayout {
+  static let documents: UInt8 = 0x01
+  static let indexes: UInt8 = 0x02
+  static let groups: UInt8 = 0x03
+
+  /// How a field's value stands in an index.
+  enum EntryKind: UInt8 {
+    /// The value itself, in its order.
+    case value = 0x01
+    /// An element of the array that the value is.
+    case element = 0x02
+  }
+
+  /// The row of a document.
+  static func document(_ path: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    appendCollection(of: path.segments.dropLast(), to: &encoder)
+    encoder.append(segment: path.segments.last ?? "")
+    return encoder.bytes
+  }
+
+  /// All rows of documents directly in a collection begin with this.
+  static func collection(_ path: ResourcePath) -> Key { collection(path, in: documents) }
+
+  /// All index entries of documents directly in a collection begin with this.
+  static func indexes(of collection: ResourcePath) -> Key { self.collection(collection, in: indexes) }
+
+  private static func collection(_ path: ResourcePath, in space: UInt8) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [space])
+    appendCollection(of: path.segments[...], to: &encoder)
+    return encoder.bytes
+  }
+
+  private static func appendCollection(of segments: ArraySlice<String>, to encoder: inout IndexKeyEncoder) {
+    for segment in segments.dropLast() { encoder.append(segment: segment) }
+    encoder.append(raw: [pathEnd])
+    encoder.append(segment: segments.last ?? "")
+  }
+
+  /// All rows of documents directly under a parent, in any collection, begin with this.
+  static func children(of parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    encoder.append(parent)
+    return encoder.bytes
+  }
+
+  /// All rows of documents anywhere below a parent begin with this.
+  static func subtree(of parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [documents])
+    for segment in parent.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// All index entries of one field in one collection begin with this.
+  static func index(_ field: FieldPath, _ kind: EntryKind, of collection: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: indexes(of: collection))
+    encoder.append(field)
+    encoder.append(raw: [kind.rawValue])
+    return encoder.bytes
+  }
+
+  /// The group row of a document.
+  static func group(_ path: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [groups])
+    encoder.append(segment: path.segments.dropLast().last ?? "")
+    for segment in path.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// All group rows of a collection id, below a parent, begin with this.
+  static func group(_ collectionID: String, below parent: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: [groups])
+    encoder.append(segment: collectionID)
+    for segment in parent.segments { encoder.append(segment: segment) }
+    return encoder.bytes
+  }
+
+  /// The path that a document row's key stands for; nil if it is none.
+  static func documentPath(ofRow key: Key) -> ResourcePath? {
+    guard key.first == documents else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard let parent = decoder.path(), let collection = decoder.segment(), let id = decoder.segment(),
+      decoder.isAtEnd
+    else { return nil }
+    return ResourcePath(parent.segments + [collection, id])
+  }
+
+  /// The path that a group row's key stands for; nil if it is none.
+  static func documentPath(ofGroupRow key: Key) -> ResourcePath? {
+    guard key.first == groups else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard decoder.segment() != nil else { return nil }
+    var segments: [String] = []
+    while !decoder.isAtEnd {
+      guard let segment = decoder.segment() else { return nil }
+      segments.append(segment)
+    }
+    return ResourcePath(segments)
+  }
+
+  /// The encoding of one id.
+  static func segment(_ id: String) -> [UInt8] {
+    var encoder = IndexKeyEncoder()
+    encoder.append(segment: id)
+    return encoder.bytes
+  }
+
+  private static let pathEnd: UInt8 = 0x01
+}

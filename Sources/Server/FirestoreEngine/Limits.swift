@@ -1,0 +1,47 @@
+// Every limit of the engine in one place. Those of the data model itself are `FirestoreModel.Limits`.
+
+/// The engine's limits. Times are microseconds.
+public enum EngineLimits {
+  /// Index entries of one document, as the product counts them.
+  public static let indexEntries = 40_000
+  /// Bytes of all index entries of one document.
+  public static let indexEntriesBytes = 8 << 20
+  /// How far back reads and resume tokens reach: one hour.
+  public static let historySeconds = 3600
+  /// A transaction ends this long after its last request.
+  public static let transactionIdle: UInt64 = 60_000_000
+  /// A transaction ends this long after its beginning.
+  public static let transactionTotal: UInt64 = 270_000_000
+  /// Transactions of one database that may be open at once.
+  public static let openTransactions = 10_000
+  /// Ended transactions whose tokens are remembered, so that late calls get the right error.
+  public static let endedTransactions = 20_000
+  /// How long a transaction's read waits for a lock.
+  public static let readLockWait: UInt64 = 30_000_000
+  /// Bytes of documents that one query may hold to sort them.
+  public static let sortBytes = 64 << 20
+  /// Documents in one delivered page of a query or batch.
+  public static let pageDocuments = 256
+  /// Bytes of documents in one delivered page, after which no more are added.
+  public static let pageBytes = 1 << 20
+  /// Documents or ids on one page of a listing, unless fewer are asked for.
+  public static let listPage = 300
+  /// The longest listing page, whatever is asked for.
+  public static let listPageMaximum = 10_000
+  /// Names in one BatchGetDocuments.
+  public static let batchGetNames = 100_000
+  /// Active targets of one Listen stream.
+  public static let streamTargets = 1_000
+  /// Commands of one Listen stream that wait to be carried out.
+  public static let streamCommands = 4_000
+  /// Document changes that wait for one slow Listen stream in full; beyond that, only their names do.
+  public static let streamChanges = 1_024
+  /// Names that wait for one slow Listen stream; beyond that, its targets are reset.
+  public static let streamDirtyDocuments = 16_384
+  /// Commits that a resumed target reads from the log; if there are more, it is reset.
+  public static let resumeRecords = 10_000
+  /// How old a resume token may be: half an hour.
+  public static let resumeWindow: UInt64 = 1_800_000_000
+  /// Answers handed to a Listen stream's output at once.
+  public static let watchBatch = 256
+}

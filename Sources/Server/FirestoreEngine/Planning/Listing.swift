@@ -1,0 +1,226 @@
+// Listings: documents directly under a parent, the missing ones among them, and collections.
+//
+// A page's token holds the version and the last entry, so that all pages of a listing show one state while history
+// lasts, and go on at the same place.
+
+import FirestoreModel
+import OrderedStore
+
+/// Where a page ended.
+struct PageToken {
+  var version: Version
+  var last: ResourcePath
+
+  /// The token's text: hexadecimal, since clients put it into addresses.
+  var text: String {
+    var encoder = IndexKeyEncoder()
+    encoder.append(last)
+    let bytes = withUnsafeBytes(of: version.microseconds.bigEndian) { [1] + Array($0) } + encoder.bytes
+    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
+  /// Reads a token.
+  /// - Throws: INVALID_ARGUMENT if it is none.
+  init(_ text: String) throws {
+    let invalid = FirestoreError.invalidArgument("The page token is not valid.")
+    let digits = Array(text.utf8)
+    guard digits.count >= 20, digits.count.isMultiple(of: 2) else { throw invalid }
+    var bytes: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16) else {
+        throw invalid
+      }
+      bytes.append(byte)
+    }
+    guard bytes[0] == 1 else { throw invalid }
+    version = Version(microseconds: bytes[1..<9].reduce(0) { $0 << 8 | UInt64($1) })
+    var decoder = IndexKeyDecoder(bytes, from: 9)
+    guard let path = decoder.path(), decoder.isAtEnd, !path.isEmpty else { throw invalid }
+    last = path
+  }
+
+  init(version: Version, last: ResourcePath) {
+    self.version = version
+    self.last = last
+  }
+}
+
+extension FirestoreDatabase {
+  /// Lists existing documents, in the request's order.
+  func list(_ request: ListDocumentsRequest, _ size: Int, as caller: Caller) async throws -> ListDocumentsPage
+  {
+    let from =
+      request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
+    let orders = request.orderBy.isEmpty ? [] : try [StructuredQuery.Order](parsing: request.orderBy)
+    var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
+    var session = try await beginRead(request.consistency)
+    do {
+      if !request.pageToken.isEmpty {
+        let token = try PageToken(request.pageToken)
+        if session.transaction == nil, session.version == nil { session.version = token.version }
+        query.structured.startAt = try await cursor(after: token, query, session)
+      }
+      let prepared = try PreparedQuery(query)
+      if session.transaction != nil {
+        let plan = try await rows.read(at: session.version) { view in
+          var run = QueryRun(prepared)
+          return try run.makePlan(view)
+        }
+        try await lock(session, keys: plan.keys, ranges: plan.ranges)
+        let (found, keys) = try await page(prepared, &session, as: caller)
+        endRead(session, keys: keys, ranges: plan.ranges)
+        return try listed(found, request, size, session)
+      }
+      let (found, _) = try await page(prepared, &session, as: caller)
+      return try listed(found, request, size, session)
+    } catch {
+      endRead(session)
+      throw error
+    }
+  }
+
+  private func page(
+    _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller
+  ) async throws -> ([StoredDocument], [Key]) {
+    let name = name
+    return try await read(&session) { view in
+      _ = try self.authorise(caller, .query(query.query), in: view)
+      var run = QueryRun(query)
+      var documents: [StoredDocument] = []
+      while true {
+        let page = try run.nextPage(view, name)
+        documents += page.documents
+        if page.isLast { return (documents, run.keys) }
+      }
+    }
+  }
+
+  private func listed(
+    _ found: [StoredDocument], _ request: ListDocumentsRequest, _ size: Int, _ session: ReadSession
+  ) throws -> ListDocumentsPage {
+    let documents = found.prefix(size)
+    var token = ""
+    if found.count > size, let last = documents.last, let version = session.version {
+      token = PageToken(version: version, last: last.name.path).text
+    }
+    return ListDocumentsPage(
+      documents: try documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
+  }
+
+  /// The cursor that goes on behind a token's document.
+  private func cursor(after token: PageToken, _ query: Query, _ session: ReadSession) async throws -> Cursor {
+    let invalid = FirestoreError.invalidArgument("The page token is not valid.")
+    guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
+    let orders = query.structured.normalizedOrder
+    if orders.count == 1 { return Cursor([.reference(name)], before: false) }
+    guard let document = try await documents([name], at: token.version).first ?? nil else { throw invalid }
+    let fields = try document.fields()
+    let values = try orders.map { order -> Value in
+      if order.field.isDocumentID { return .reference(name) }
+      guard let value = fields.value(at: order.field) else { throw invalid }
+      return value
+    }
+    return Cursor(values, before: false)
+  }
+
+  /// Lists documents and, by name only, what is missing but has documents below it.
+  func listWithMissing(
+    _ request: ListDocumentsRequest, _ size: Int, as caller: Caller
+  ) async throws -> ListDocumentsPage {
+    var session = try await beginRead(request.consistency)
+    do {
+      let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken)
+      if let token, session.transaction == nil, session.version == nil { session.version = token.version }
+      let from =
+        request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
+      let query = Query(parent: request.parent, StructuredQuery(from: from))
+      let range = KeyRange(prefix: KeyLayout.subtree(of: request.parent.path))
+      try await lock(session, ranges: [range])
+      let name = name
+      let (entries, more) = try await read(&session) { view in
+        _ = try self.authorise(caller, .query(query), in: view)
+        return try FirestoreDatabase.entries(
+          request, after: token?.last, size, SubtreeWalk(view: view, database: name))
+      }
+      endRead(session, ranges: session.transaction == nil ? [] : [range])
+      var next = ""
+      if more, let last = entries.last, let version = session.version {
+        next = PageToken(version: version, last: last.path).text
+      }
+      return ListDocumentsPage(documents: entries.map(\.document), nextPageToken: next)
+    } catch {
+      endRead(session)
+      throw error
+    }
+  }
+
+  /// One page of documents and missing documents, in name order.
+  private static func entries(
+    _ request: ListDocumentsRequest, after last: ResourcePath?, _ size: Int, _ walk: SubtreeWalk
+  ) throws -> ([(path: ResourcePath, document: ListedDocument)], more: Bool) {
+    var found: [(path: ResourcePath, document: ListedDocument)] = []
+    let parent = request.parent.path
+    func visit(_ collectionID: String, after id: String?) throws -> Bool {
+      let collection = parent.appending(collectionID)
+      var id = id
+      while true {
+        let document = try walk.nextDocument(in: collection, after: id)
+        let below = try walk.nextParent(in: collection, after: id)
+        guard let next = SubtreeWalk.least(document, below) else { return true }
+        if found.count == size { return false }
+        let path = collection.appending(next)
+        guard let name = DocumentName(database: walk.database, path: path) else { return true }
+        if let stored = try walk.view.document(name) {
+          found.append((path, .found(try stored.masked(request.mask))))
+        } else {
+          found.append((path, .missing(name)))
+        }
+        id = next
+      }
+    }
+    let depth = parent.count
+    let resumed = last.flatMap { $0.count == depth + 2 && $0.hasPrefix(parent) ? $0 : nil }
+    if last != nil, resumed == nil { throw FirestoreError.invalidArgument("The page token is not valid.") }
+    if !request.collectionID.isEmpty {
+      let isComplete = try visit(request.collectionID, after: resumed?.id)
+      return (found, !isComplete)
+    }
+    if let resumed, try !visit(resumed.segments[depth], after: resumed.id) { return (found, true) }
+    var isComplete = true
+    try walk.collectionIDs(of: parent, after: resumed?.segments[depth]) { id in
+      isComplete = try visit(id, after: nil)
+      return isComplete
+    }
+    return (found, !isComplete)
+  }
+
+  /// Lists the collections under a parent.
+  func listCollectionIDs(
+    _ request: ListCollectionIDsRequest, _ size: Int, as caller: Caller
+  ) async throws -> ListCollectionIDsPage {
+    var session = try await beginRead(request.consistency)
+    defer { endRead(session) }
+    var last: String?
+    if !request.pageToken.isEmpty {
+      let token = try PageToken(request.pageToken)
+      last = token.last.id
+      if session.version == nil { session.version = token.version }
+    }
+    let name = name
+    let after = last
+    let ids = try await read(&session) { view in
+      _ = try self.authorise(caller, .listCollections(request.parent), in: view)
+      var ids: [String] = []
+      try SubtreeWalk(view: view, database: name).collectionIDs(of: request.parent.path, after: after) { id in
+        ids.append(id)
+        return ids.count <= size
+      }
+      return ids
+    }
+    var token = ""
+    if ids.count > size, let version = session.version {
+      token = PageToken(version: version, last: ResourcePath([ids[size - 1]])).text
+    }
+    return ListCollectionIDsPage(collectionIDs: Array(ids.prefix(size)), nextPageToken: token)
+  }
+}

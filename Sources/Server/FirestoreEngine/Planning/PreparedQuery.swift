@@ -1,0 +1,86 @@
+// A query that has been validated and normalised, with what planning and listening need to know of it.
+
+import FirestoreModel
+import OrderedStore
+
+/// A valid query, ready to be planned or listened to.
+struct PreparedQuery: Sendable {
+  /// Where a query looks.
+  enum Scope: Hashable, Sendable {
+    /// One collection.
+    case collection(ResourcePath)
+    /// All collections with an id, below the query's parent.
+    case group(String)
+    /// All collections, of one level or all.
+    case everywhere
+  }
+
+  /// The query as it was asked: what tells equal listeners.
+  let query: Query
+  let normalized: NormalizedQuery
+  let scope: Scope
+  /// One condition of the form field = value, if all results meet one: the field and the value's encoding.
+  let equality: (field: FieldPath, value: [UInt8])?
+
+  /// Validates and normalises.
+  /// - Throws: INVALID_ARGUMENT, with the product's messages.
+  init(_ query: Query) throws(FirestoreError) {
+    self.query = query
+    normalized = try NormalizedQuery(query)
+    guard normalized.findNearest == nil else {
+      throw .unimplemented("find_nearest is not supported yet.")
+    }
+    let id = normalized.selector?.collectionID ?? ""
+    if id.isEmpty {
+      scope = .everywhere
+    } else if normalized.selector?.allDescendants == true {
+      scope = .group(id)
+    } else {
+      scope = .collection(query.parent.path.appending(id))
+    }
+    equality = PreparedQuery.equality(in: normalized)
+  }
+
+  private static func equality(in query: NormalizedQuery) -> (field: FieldPath, value: [UInt8])? {
+    guard query.disjunctions.count == 1, let terms = query.disjunctions.first else { return nil }
+    for term in terms {
+      switch term {
+      case .field(let filter) where filter.op == .equal && !filter.field.isDocumentID:
+        return (filter.field, IndexKeyEncoder.encode(filter.value))
+      case .unary(let filter) where !filter.field.isDocumentID && filter.op == .isNull:
+        return (filter.field, IndexKeyEncoder.encode(.null))
+      case .unary(let filter) where !filter.field.isDocumentID && filter.op == .isNaN:
+        return (filter.field, IndexKeyEncoder.encode(.double(.nan)))
+      default: continue
+      }
+    }
+    return nil
+  }
+
+  var orders: [StructuredQuery.Order] { normalized.orders }
+  var limit: Int? { normalized.limit }
+  /// Whether results are skipped before the first.
+  var skips: Bool { normalized.offset > 0 }
+  /// Whether the result is only a part of what matches.
+  var isWindow: Bool { limit != nil || skips }
+  /// The fields of results; nil for all.
+  var projection: [FieldPath]? { normalized.select }
+  /// Whether results are in name order, and in which direction.
+  var nameDirection: StructuredQuery.Direction? { orders.count == 1 ? orders.first?.direction : nil }
+
+  /// Whether a document matches, limit and offset aside.
+  func matches(_ name: DocumentName, _ fields: MapValue) -> Bool { normalized.matches(name, fields) }
+
+  /// The order of two matching documents.
+  func compare(_ a: (DocumentName, MapValue), _ b: (DocumentName, MapValue)) -> Ordering {
+    normalized.compare(a.0, a.1, b.0, b.1)
+  }
+
+  /// The same query with whole documents as results.
+  var unprojected: PreparedQuery {
+    guard projection != nil else { return self }
+    var query = query
+    query.structured.select = nil
+    return (try? PreparedQuery(query)) ?? self
+  }
+}

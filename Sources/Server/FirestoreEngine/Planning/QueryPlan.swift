@@ -1,0 +1,246 @@
+// How a query will be answered: from which rows, in which order they come, and what a transaction locks for it.
+//
+// Preference: documents by name; equalities (also array membership, and their alternatives) by intersecting index
+// entries; else the index of the first order field; else the rows of the collection. Where the rows do not come in the
+// query's order, results are sorted in memory. Whatever comes is checked against the whole query, so a plan may give too
+// much, but never too little.
+
+import FirestoreModel
+import OrderedStore
+
+/// A query's plan.
+struct QueryPlan: Sendable {
+  /// Where candidates come from.
+  enum Source: Sendable {
+    /// Nothing can match.
+    case nothing
+    /// Documents by name.
+    case names([ResourcePath])
+    /// The documents of a collection whose ids stand under all prefixes of one of the lists.
+    case entries(ResourcePath, prefixes: [[Key]], ids: KeyRange)
+    /// A collection's documents in the order of one field: the entries of a range after a prefix.
+    case index(ResourcePath, prefix: Key, KeyRange)
+    /// Document rows of a range.
+    case rows(KeyRange)
+    /// Group rows of a range.
+    case group(KeyRange)
+    /// All documents below a parent, by name.
+    case subtree(ResourcePath)
+  }
+
+  /// How far the candidates' order is the query's.
+  enum Arrangement: Sendable {
+    /// Entirely.
+    case exact
+    /// In the first field; documents with one value of it are neighbours.
+    case runs
+    /// Not at all.
+    case unordered
+  }
+
+  var source: Source
+  var arrangement: Arrangement
+  /// Whether candidates are read from the end.
+  var reverse: Bool
+
+  /// What the plan may read: what a transaction locks before it does.
+  var ranges: [KeyRange] {
+    switch source {
+    case .nothing, .names: []
+    case .entries(_, let prefixes, _): prefixes.flatMap { $0.map { KeyRange(prefix: $0) } }
+    case .index(_, _, let range), .rows(let range), .group(let range): [range]
+    case .subtree(let parent): [KeyRange(prefix: KeyLayout.subtree(of: parent))]
+    }
+  }
+
+  /// The single rows that the plan reads.
+  var keys: [Key] {
+    if case .names(let paths) = source { return paths.map(KeyLayout.document) }
+    return []
+  }
+}
+
+/// Makes plans.
+struct Planner {
+  let query: PreparedQuery
+  private var normalized: NormalizedQuery { query.normalized }
+
+  init(_ query: PreparedQuery) { self.query = query }
+
+  /// The plan of the query. `isCommon` tells whether an index prefix has many entries.
+  func plan(isCommon: (Key) throws -> Bool) rethrows -> QueryPlan {
+    let alternatives = normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
+    let reverse = query.orders.first?.direction == .descending
+    if alternatives.isEmpty { return QueryPlan(source: .nothing, arrangement: .exact, reverse: false) }
+    if let names = names(alternatives) {
+      return QueryPlan(source: .names(names), arrangement: .unordered, reverse: false)
+    }
+    switch query.scope {
+    case .collection(let path):
+      return try plan(collection: path, alternatives, reverse, isCommon)
+    case .group(let id):
+      let range = KeyRange(prefix: KeyLayout.group(id, below: normalized.parent.path))
+      return QueryPlan(
+        source: .group(range), arrangement: query.nameDirection == nil ? .unordered : .exact,
+        reverse: reverse && query.nameDirection != nil)
+    case .everywhere where normalized.selector?.allDescendants == true:
+      return QueryPlan(
+        source: .subtree(normalized.parent.path),
+        arrangement: query.nameDirection == .ascending ? .exact : .unordered, reverse: false)
+    case .everywhere:
+      let range = KeyRange(prefix: KeyLayout.children(of: normalized.parent.path))
+      return QueryPlan(
+        source: .rows(range), arrangement: query.nameDirection == nil ? .unordered : .exact,
+        reverse: reverse && query.nameDirection != nil)
+    }
+  }
+
+  private func plan(
+    collection path: ResourcePath, _ alternatives: [[FilterTerm]], _ reverse: Bool,
+    _ isCommon: (Key) throws -> Bool
+  ) rethrows -> QueryPlan {
+    let prefixes = alternatives.map { $0.compactMap { entryPrefix(of: $0, in: path) } }
+    let ids = idBounds(alternatives)
+    if prefixes.allSatisfy({ !$0.isEmpty }) {
+      let isExact = prefixes.count == 1 && query.nameDirection != nil
+      let entries = QueryPlan(
+        source: .entries(path, prefixes: prefixes, ids: ids), arrangement: isExact ? .exact : .unordered,
+        reverse: isExact && reverse)
+      // With a limit, reading the order's index and leaving out what does not match beats sorting a large set.
+      let readsMuch =
+        try query.limit != nil && query.nameDirection == nil
+        && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
+      if !readsMuch { return entries }
+    }
+    guard query.nameDirection == nil, let first = query.orders.first else {
+      let prefix = KeyLayout.collection(path)
+      let range = KeyRange(
+        start: prefix + ids.start, end: ids.end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
+      return QueryPlan(source: .rows(range), arrangement: .exact, reverse: reverse)
+    }
+    let prefix = KeyLayout.index(first.field, .value, of: path)
+    let bounds = valueBounds(first, alternatives)
+    let range = KeyRange(
+      start: prefix + bounds.start,
+      end: bounds.end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
+    let isExact = query.orders.count == 2 && query.orders[1].direction == first.direction
+    return QueryPlan(
+      source: .index(path, prefix: prefix, range), arrangement: isExact ? .exact : .runs, reverse: reverse)
+  }
+
+  // MARK: Terms
+
+  /// Whether no document meets a term.
+  private static func isImpossible(_ term: FilterTerm) -> Bool {
+    guard case .field(let filter) = term else { return false }
+    switch filter.op {
+    case .equal, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
+      return filter.value == .null || filter.value.isNaN
+    case .arrayContains: return filter.value == .null || filter.value.isNaN || filter.value.kind == .array
+    case .notEqual, .notIn, .isIn, .arrayContainsAny: return false
+    }
+  }
+
+  /// The index prefix under which everything that meets a term stands; nil if there is none.
+  private func entryPrefix(of term: FilterTerm, in path: ResourcePath) -> Key? {
+    func entry(_ field: FieldPath, _ kind: KeyLayout.EntryKind, _ value: Value) -> Key {
+      KeyLayout.index(field, kind, of: path) + IndexKeyEncoder.encode(value)
+    }
+    guard !term.field.isDocumentID else { return nil }
+    switch term {
+    case .unary(let filter) where filter.op == .isNull: return entry(filter.field, .value, .null)
+    case .unary(let filter) where filter.op == .isNaN: return entry(filter.field, .value, .double(.nan))
+    case .field(let filter) where filter.op == .equal: return entry(filter.field, .value, filter.value)
+    case .field(let filter) where filter.op == .arrayContains:
+      return entry(filter.field, .element, filter.value)
+    default: return nil
+    }
+  }
+
+  /// The documents that the query asks for by name; nil unless every alternative does.
+  private func names(_ alternatives: [[FilterTerm]]) -> [ResourcePath]? {
+    var names: [ResourcePath] = []
+    var seen: Set<ResourcePath> = []
+    for terms in alternatives {
+      let name = terms.lazy.compactMap { term -> DocumentName? in
+        guard case .field(let filter) = term, filter.field.isDocumentID, filter.op == .equal,
+          case .reference(let name) = filter.value
+        else { return nil }
+        return name
+      }.first
+      guard let name else { return nil }
+      guard normalized.isInScope(name) else { continue }
+      if seen.insert(name.path).inserted { names.append(name.path) }
+    }
+    return names
+  }
+
+  // MARK: Bounds
+
+  /// The encoded ids between which every result's lies.
+  private func idBounds(_ alternatives: [[FilterTerm]]) -> KeyRange {
+    var bounds = KeyRange(start: [], end: nil)
+    guard case .collection(let path) = query.scope else { return bounds }
+    func narrow(_ value: Value, isLower: Bool) {
+      guard case .reference(let name) = value, name.database == normalized.parent.database,
+        name.path.parent == path, let id = name.path.id
+      else { return }
+      let key = KeyLayout.segment(id)
+      if isLower {
+        if bounds.start.lexicographicallyPrecedes(key) { bounds.start = key }
+      } else {
+        let end = key.successor
+        if bounds.end.map({ end.lexicographicallyPrecedes($0) }) ?? true { bounds.end = end }
+      }
+    }
+    if alternatives.count == 1 {
+      for case .field(let filter) in alternatives[0] where filter.field.isDocumentID {
+        switch filter.op {
+        case .greaterThan, .greaterThanOrEqual: narrow(filter.value, isLower: true)
+        case .lessThan, .lessThanOrEqual: narrow(filter.value, isLower: false)
+        default: break
+        }
+      }
+    }
+    if let direction = query.nameDirection {
+      if let value = normalized.startAt?.values.first { narrow(value, isLower: direction == .ascending) }
+      if let value = normalized.endAt?.values.first { narrow(value, isLower: direction == .descending) }
+    }
+    return bounds
+  }
+
+  /// The encoded values between which the first order field of every result lies.
+  private func valueBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
+    var bounds = KeyRange(start: [], end: nil)
+    func narrow(from key: [UInt8]) { if bounds.start.lexicographicallyPrecedes(key) { bounds.start = key } }
+    func narrow(to end: [UInt8]?) {
+      guard let end else { return }
+      if bounds.end.map({ end.lexicographicallyPrecedes($0) }) ?? true { bounds.end = end }
+    }
+    // Inclusive on both sides, since cut values tie with their neighbours; the matcher decides.
+    if alternatives.count == 1 {
+      for case .field(let filter) in alternatives[0] where filter.field == order.field {
+        let key = IndexKeyEncoder.encode(filter.value)
+        switch filter.op {
+        case .greaterThan, .greaterThanOrEqual:
+          narrow(from: key)
+          narrow(to: IndexBounds.end(of: filter.value.kind))
+        case .lessThan, .lessThanOrEqual:
+          narrow(from: IndexBounds.rangeStart(of: filter.value.kind))
+          narrow(to: KeyRange.successor(ofPrefix: key))
+        default: break
+        }
+      }
+    }
+    let isAscending = order.direction == .ascending
+    if let value = normalized.startAt?.values.first {
+      let key = IndexKeyEncoder.encode(value)
+      if isAscending { narrow(from: key) } else { narrow(to: KeyRange.successor(ofPrefix: key)) }
+    }
+    if let value = normalized.endAt?.values.first {
+      let key = IndexKeyEncoder.encode(value)
+      if isAscending { narrow(to: KeyRange.successor(ofPrefix: key)) } else { narrow(from: key) }
+    }
+    return bounds
+  }
+}

@@ -1,0 +1,99 @@
+// Queries over a database: pages of results at one version, with locks for transactions that want them.
+
+import FirestoreModel
+import OrderedStore
+
+extension FirestoreDatabase {
+  /// Answers a query in pages.
+  func run(
+    _ query: PreparedQuery, _ consistency: ReadConsistency, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws {
+    var session = try await beginRead(consistency)
+    do {
+      let keys = try await run(query, &session, as: caller, deliver: deliver)
+      endRead(session, keys: keys.0, ranges: keys.1)
+    } catch {
+      endRead(session)
+      throw error
+    }
+  }
+
+  private func run(
+    _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> ([Key], [KeyRange]) {
+    var run = QueryRun(query)
+    var ranges: [KeyRange] = []
+    if session.transaction != nil {
+      // What is scanned is locked before it is looked at.
+      let (planned, plan) = try await rows.read(at: session.version) { [run] view in
+        var run = run
+        let plan = try run.makePlan(view)
+        return (run, plan)
+      }
+      run = planned
+      ranges = plan.ranges
+      try await lock(session, keys: plan.keys, ranges: ranges)
+    }
+    var isFirst = true
+    var skipped = 0
+    while true {
+      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil)
+      run = next
+      skipped += page.skipped
+      if page.documents.isEmpty, !page.isLast { continue }
+      let time = session.version?.timestamp ?? .epoch
+      try await deliver(
+        QueryPage(
+          transaction: isFirst ? session.newToken : nil, skippedResults: skipped, documents: page.documents,
+          readTime: time, isLast: page.isLast))
+      isFirst = false
+      skipped = 0
+      if page.isLast { return (run.keys, ranges) }
+    }
+  }
+
+  private func nextPage(
+    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?
+  ) async throws -> (QueryRun, QueryRun.Page) {
+    let name = name
+    return try await read(&session) { view in
+      if let caller { _ = try self.authorise(caller, .query(run.query.query), in: view) }
+      var run = run
+      let page = try run.nextPage(view, name)
+      return (run, page)
+    }
+  }
+
+  /// A query's whole result at a version, for listeners. Handed over page by page.
+  func results(
+    of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
+  ) async throws {
+    var run = QueryRun(query)
+    var session = ReadSession(version: version)
+    while true {
+      let (next, found) = try await nextPage(run, &session, nil)
+      run = next
+      if !found.documents.isEmpty { try await page(found.documents) }
+      if found.isLast { return }
+    }
+  }
+
+  /// What became of documents between two versions.
+  func changes(
+    of paths: some Sequence<ResourcePath> & Sendable, from old: Version, to new: Version
+  ) async throws -> [DocumentChange] {
+    let names = paths.compactMap { DocumentName(database: name, path: $0) }
+    let before = try await documents(names, at: old)
+    let after = try await documents(names, at: new)
+    return names.indices.map { DocumentChange(name: names[$0], before: before[$0], after: after[$0]) }
+  }
+
+  /// Documents at a version; nil where there is none.
+  func documents(_ names: [DocumentName], at version: Version) async throws -> [StoredDocument?] {
+    try await rows.read(at: version) { view in
+      try names.map { try view.document($0)?.decodedOnce() }
+    }
+  }
+}

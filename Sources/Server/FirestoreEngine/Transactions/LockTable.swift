@@ -1,0 +1,260 @@
+// Which transaction holds which documents and ranges, and who waits for them. One per database, in memory.
+//
+// What is locked are the store's keys. A transaction's read locks the document rows it asked for and the index
+// ranges it scanned, found or empty: shared, or exclusively when it retries an aborted attempt. A write leaves its
+// *footprint* (document rows, and index entries before and after) from the moment it is sequenced until it is
+// durable. Rules:
+//   - reads of transactions share, unless one of them is exclusive;
+//   - a footprint never enters a range or row that another transaction holds: it waits;
+//   - a read waits for footprints in flight, so that what it then reads is durable and stays;
+//   - footprints do not exclude each other: the store's sequencer orders them, so hot documents never queue here;
+//   - whoever comes later does not overtake a waiter that it conflicts with, unless it holds the item already.
+// Invariant: no cycle of transactions waiting for each other outlives the call that would close it; the youngest of
+// the cycle is aborted.
+
+import FirestoreModel
+import OrderedStore
+
+/// The locks of one database.
+final class LockTable: Sendable {
+  /// A transaction, in the table's eyes. Less age is older, and wins.
+  struct Owner: Hashable, Sendable {
+    var id: UInt64
+    var age: UInt64
+  }
+
+  /// How a transaction's read holds what it read.
+  enum Mode: Sendable { case shared, exclusive }
+
+  /// What a transaction wants to read.
+  struct ReadRequest: Sendable {
+    var owner: Owner
+    var mode: Mode
+    var keys: [Key]
+    var ranges: [KeyRange]
+  }
+
+  /// The rows that a commit changes, with the index entries that its documents had and get.
+  struct Footprint: Sendable {
+    var keys: [Key] = []
+    var entries: [[Key]] = []
+  }
+
+  /// What someone waits for.
+  enum Request: Sendable {
+    case read(ReadRequest)
+    case write(Owner?, Footprint)
+
+    var owner: Owner? {
+      switch self {
+      case .read(let read): read.owner
+      case .write(let owner, _): owner
+      }
+    }
+  }
+
+  /// How a wait ended.
+  enum Outcome: Sendable { case granted, aborted, timedOut, cancelled }
+
+  struct Waiter {
+    var id: UInt64
+    var request: Request
+    var resume: CheckedContinuation<Outcome, Never>
+  }
+
+  struct State {
+    var keys: [Key: KeyLock] = [:]
+    var owned: [Owner: Owned] = [:]
+    var footprints: [UInt64: Footprint] = [:]
+    var footprintKeys: [Key: Int] = [:]
+    var waiters: [Waiter] = []
+    var nextWaiter: UInt64 = 1
+  }
+
+  struct KeyLock {
+    var shared: Set<Owner> = []
+    var exclusive: Owner?
+  }
+
+  struct Owned {
+    var keys: Set<Key> = []
+    var ranges: [(range: KeyRange, mode: Mode)] = []
+  }
+
+  let state = Guarded(State())
+  private let clock: any EngineClock
+  /// Told of a transaction that lost its locks to another, outside the lock.
+  private let aborted: @Sendable (Owner) -> Void
+
+  init(clock: any EngineClock, aborted: @escaping @Sendable (Owner) -> Void) {
+    self.clock = clock
+    self.aborted = aborted
+  }
+
+  /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most.
+  /// - Throws: ABORTED when the wait ends without the lock.
+  func lock(_ request: ReadRequest, until deadline: UInt64) async throws(FirestoreError) {
+    try await wait(for: .read(request), until: deadline)
+  }
+
+  /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has
+  /// been entered, and the caller should throw out of the sequencer and `waitToWrite`.
+  func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
+    state.withLock { state in
+      // Once more for the same commit, if the store runs the body again.
+      state.leave(writer)
+      guard state.blockers(of: .write(owner, footprint), before: state.waiters.count).isFree else {
+        return false
+      }
+      state.footprints[writer] = footprint
+      for key in footprint.keys { state.footprintKeys[key, default: 0] += 1 }
+      return true
+    }
+  }
+
+  /// Waits until a footprint could be entered, which may no longer be so when the caller gets to it.
+  /// - Throws: ABORTED when the wait ends without.
+  func waitToWrite(
+    _ footprint: Footprint, for owner: Owner?, until deadline: UInt64
+  ) async throws(FirestoreError) {
+    try await wait(for: .write(owner, footprint), until: deadline)
+  }
+
+  /// Takes a commit's footprint away, once it is durable or has failed.
+  func leave(_ writer: UInt64) {
+    let woken = state.withLock { state in
+      state.leave(writer)
+      return state.grant()
+    }
+    for waiter in woken { waiter.resume.resume(returning: .granted) }
+  }
+
+  /// Gives back everything that a transaction holds.
+  func release(_ owner: Owner) {
+    let woken = state.withLock { state in
+      state.release(owner)
+      return state.grant()
+    }
+    for waiter in woken { waiter.resume.resume(returning: .granted) }
+  }
+
+  /// Narrows a transaction's hold on a range to the part that it really scanned.
+  func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
+    guard range != scanned else { return }
+    let woken = state.withLock { state in
+      guard var owned = state.owned[owner],
+        let index = owned.ranges.lastIndex(where: { $0.range == range })
+      else { return [Waiter]() }
+      owned.ranges[index].range = scanned
+      state.owned[owner] = owned
+      return state.grant()
+    }
+    for waiter in woken { waiter.resume.resume(returning: .granted) }
+  }
+
+  /// Waits in the queue. A deadlock ends with the youngest transaction's abort.
+  private func wait(for request: Request, until deadline: UInt64) async throws(FirestoreError) {
+    var deadline = deadline
+    while true {
+      switch await outcome(of: request, until: deadline) {
+      case .granted: return
+      case .cancelled: throw FirestoreError(.cancelled, "The request was cancelled.")
+      case .aborted: throw LockTable.contention
+      case .timedOut:
+        // An older transaction does not lose to a younger one that dawdles.
+        guard overrule(request) else { throw LockTable.contention }
+        deadline = clock.now() + 1_000_000
+      }
+    }
+  }
+
+  static let contention = FirestoreError.aborted("Too much contention on these documents. Please try again.")
+
+  private func outcome(of request: Request, until deadline: UInt64) async -> Outcome {
+    let id = state.withLock { state in
+      defer { state.nextWaiter += 1 }
+      return state.nextWaiter
+    }
+    return await withTaskCancellationHandler {
+      var timer: Task<Void, Never>?
+      let outcome = await withCheckedContinuation { (resume: CheckedContinuation<Outcome, Never>) in
+        enqueue(Waiter(id: id, request: request, resume: resume))
+        timer = Task { [weak self, clock] in
+          do { try await clock.sleep(until: deadline) } catch { return }
+          self?.end(id, .timedOut)
+        }
+      }
+      timer?.cancel()
+      return outcome
+    } onCancel: {
+      end(id, .cancelled)
+    }
+  }
+
+  /// Queues a waiter, or grants it at once, or breaks the deadlock that it closes.
+  private func enqueue(_ waiter: Waiter) {
+    var woken: [Waiter] = []
+    var victims: [(Waiter, Owner)] = []
+    let outcome: Outcome? = state.withLock { state in
+      if Task.isCancelled { return .cancelled }
+      while true {
+        if state.blockers(of: waiter.request, before: state.waiters.count).isFree {
+          state.take(waiter.request)
+          return .granted
+        }
+        state.waiters.append(waiter)
+        guard let owner = waiter.request.owner, let victim = state.victimOfCycle(from: owner) else {
+          return nil
+        }
+        if victim == owner {
+          state.waiters.removeLast()
+          return .aborted
+        }
+        state.waiters.removeLast()
+        for index in state.waiters.indices.reversed() where state.waiters[index].request.owner == victim {
+          victims.append((state.waiters.remove(at: index), victim))
+        }
+        state.release(victim)
+        woken += state.grant()
+      }
+    }
+    for (victim, owner) in victims {
+      aborted(owner)
+      victim.resume.resume(returning: .aborted)
+    }
+    for other in woken { other.resume.resume(returning: .granted) }
+    if let outcome { waiter.resume.resume(returning: outcome) }
+  }
+
+  /// Ends a wait early. Nothing happens if it has ended already.
+  private func end(_ id: UInt64, _ outcome: Outcome) {
+    let (waiter, woken) = state.withLock { state -> (Waiter?, [Waiter]) in
+      guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return (nil, []) }
+      let waiter = state.waiters.remove(at: index)
+      return (waiter, state.grant())
+    }
+    waiter?.resume.resume(returning: outcome)
+    for other in woken { other.resume.resume(returning: .granted) }
+  }
+
+  /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
+  private func overrule(_ request: Request) -> Bool {
+    guard case .write(let owner?, _) = request else { return false }
+    let (losers, waiters) = state.withLock { state -> ([Owner], [Waiter]) in
+      let blockers = state.blockers(of: request, before: state.waiters.count)
+      guard !blockers.owners.isEmpty, blockers.owners.allSatisfy({ $0.age > owner.age }) else {
+        return ([], [])
+      }
+      var waiters: [Waiter] = []
+      for loser in blockers.owners {
+        state.release(loser)
+        waiters += state.waiters.filter { $0.request.owner == loser }
+        state.waiters.removeAll { $0.request.owner == loser }
+      }
+      return (Array(blockers.owners), waiters)
+    }
+    for loser in losers { aborted(loser) }
+    for waiter in waiters { waiter.resume.resume(returning: .aborted) }
+    return !losers.isEmpty
+  }
+}

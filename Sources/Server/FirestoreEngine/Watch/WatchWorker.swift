@@ -1,0 +1,285 @@
+// Works off one stream's mailbox: commands in order, changes as consistent cuts.
+//
+// Invariant: what has been sent always equals all targets' results at `cursor`, up to what is buffered; a global
+// NO_CHANGE is sent only when every target that was added has had its CURRENT.
+
+import FirestoreModel
+import OrderedStore
+
+/// The task side of a stream. One `run` at a time.
+actor WatchWorker {
+  var targets: [Int32: ActiveTarget] = [:]
+  /// The version that everything sent so far adds up to.
+  var cursor = Version.zero
+  private var buffer: [WatchResponse] = []
+  private var owesSnapshot = false
+  private var numbersTargets: Bool?
+  private var nextID: Int32 = 1
+
+  /// Works until nothing waits.
+  func run(_ stream: WatchStream) async {
+    while true {
+      do {
+        switch stream.nextWork() {
+        case .command(let command): try await carryOut(command, stream)
+        case .cut: try await cut(stream)
+        case .failure(let error):
+          await finish(stream)
+          return await stream.output.fail(error)
+        case .end: return await finish(stream)
+        case .nothing:
+          guard owesSnapshot || !buffer.isEmpty else { return }
+          // Unreachable by design: every command and cut flushes before more work is looked for.
+          return await finish(stream)
+        }
+      } catch let error as OutputClosed {
+        _ = error
+        return await finish(stream)
+      } catch {
+        await finish(stream)
+        return await stream.output.fail(FirestoreError(error))
+      }
+    }
+  }
+
+  /// Thrown when the output takes nothing more.
+  private struct OutputClosed: Error {}
+
+  private func finish(_ stream: WatchStream) async {
+    stream.markClosed()
+    for target in targets.values {
+      stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
+    }
+    targets = [:]
+    buffer = []
+    stream.hub.remove(stream)
+  }
+
+  // MARK: Sending
+
+  func emit(_ response: WatchResponse, _ stream: WatchStream) async throws {
+    buffer.append(response)
+    if buffer.count >= EngineLimits.watchBatch { try await flush(stream) }
+  }
+
+  func emit(_ responses: [WatchResponse], _ stream: WatchStream) async throws {
+    for response in responses { try await emit(response, stream) }
+  }
+
+  private func flush(_ stream: WatchStream) async throws {
+    guard !buffer.isEmpty else { return }
+    let batch = buffer
+    buffer = []
+    if stream.isClosed { throw OutputClosed() }
+    do { try await stream.output.send(batch) } catch { throw OutputClosed() }
+    stream.noteSent(hasTargets: !targets.isEmpty)
+  }
+
+  /// Sends the global NO_CHANGE that lets clients raise events, if it is owed, and all that waits to be sent.
+  private func settle(_ stream: WatchStream) async throws {
+    if owesSnapshot {
+      owesSnapshot = false
+      if !targets.isEmpty {
+        let token = ResumeToken.encode(cursor)
+        buffer.append(
+          .targetChange(TargetChange(.noChange, resumeToken: token, readTime: cursor.timestamp)))
+        for target in targets.values.filter(\.once).sorted(by: { $0.id < $1.id }) {
+          drop(target, stream)
+          buffer.append(.targetChange(TargetChange(.remove, [target.id])))
+        }
+      }
+    }
+    try await flush(stream)
+  }
+
+  // MARK: Commands
+
+  private func carryOut(_ command: WatchStream.Command, _ stream: WatchStream) async throws {
+    switch command {
+    case .add(let target): try await add(target, stream)
+    case .reject(let id, let error):
+      try await emit(.targetChange(TargetChange(.remove, [id], cause: error)), stream)
+    case .remove(let id):
+      if let target = targets[id] { drop(target, stream) }
+      try await emit(.targetChange(TargetChange(.remove, [id])), stream)
+    }
+    // With several targets waiting, one global snapshot after the last of them.
+    if !stream.hasCommands { try await settle(stream) }
+  }
+
+  func drop(_ target: ActiveTarget, _ stream: WatchStream) {
+    targets[target.id] = nil
+    stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
+  }
+
+  private func add(_ request: WatchTarget, _ stream: WatchStream) async throws {
+    let id = try number(request)
+    guard targets[id] == nil else {
+      throw FirestoreError.invalidArgument("Target id \(id) is active already on this stream.")
+    }
+    guard targets.count < EngineLimits.streamTargets else {
+      return try await refuse(
+        id, .resourceExhausted("A stream may have \(EngineLimits.streamTargets) targets."), stream)
+    }
+    let selection: WatchSelection
+    do {
+      selection = try prepare(request.selection, stream.database.name)
+    } catch { return try await refuse(id, FirestoreError(error), stream) }
+    let registration = stream.hub.makeRegistration()
+    var start = start(of: request)
+    if let from = start, from > stream.hub.published {
+      // The token was handed out above the last commit. Whatever lies above now is a later commit.
+      let reached = try await stream.hub.advance()
+      if from > reached { start = nil }
+    }
+    let (version, waiting) = stream.hub.cut(stream, registering: (selection, registration))
+    var target = ActiveTarget(id: id, registration: registration, selection: selection, once: request.once)
+    do {
+      try await apply(waiting, upTo: version, stream)
+      target.dependencies = try await authorise(target, at: version, stream)
+      stream.hub.depend(on: target.dependencies, registration, of: stream)
+      try await emit(.targetChange(TargetChange(.add, [id])), stream)
+      try await load(&target, request, from: start, at: version, stream)
+    } catch {
+      stream.hub.unregister(selection, dependencies: target.dependencies, registration)
+      if error is OutputClosed { throw error }
+      return try await refuse(id, FirestoreError(error), stream)
+    }
+    targets[id] = target
+    let token = ResumeToken.encode(version)
+    try await emit(
+      .targetChange(TargetChange(.current, [id], resumeToken: token, readTime: version.timestamp)), stream)
+    owesSnapshot = true
+  }
+
+  func refuse(_ id: Int32, _ error: FirestoreError, _ stream: WatchStream) async throws {
+    try await emit(.targetChange(TargetChange(.remove, [id], cause: error)), stream)
+  }
+
+  /// The target's id. Either the client numbers all targets of a stream, or the server does.
+  private func number(_ request: WatchTarget) throws -> Int32 {
+    guard request.id >= 0, numbersTargets == nil || numbersTargets == (request.id == 0) else {
+      throw FirestoreError.invalidArgument("Target ids must be positive, or all of them 0.")
+    }
+    numbersTargets = request.id == 0
+    guard request.id == 0 else { return request.id }
+    defer { nextID += 1 }
+    return nextID
+  }
+
+  private func prepare(_ selection: WatchTarget.Selection, _ database: DatabaseName) throws -> WatchSelection
+  {
+    switch selection {
+    case .query(let query):
+      guard query.parent.database == database else {
+        throw FirestoreError.invalidArgument("The query's parent does not belong to database \(database).")
+      }
+      return .query(try PreparedQuery(query))
+    case .documents(let names):
+      var seen: Set<DocumentName> = []
+      for name in names where name.database != database {
+        throw FirestoreError.invalidArgument("Document \(name) does not belong to database \(database).")
+      }
+      return .documents(names.filter { seen.insert($0).inserted })
+    }
+  }
+
+  private func start(of request: WatchTarget) -> Version? {
+    switch request.start {
+    case .beginning: nil
+    case .resumeToken(let token): ResumeToken.decode(token)
+    case .readTime(let time): Version(time)
+    }
+  }
+
+  // MARK: Cuts
+
+  private func cut(_ stream: WatchStream) async throws {
+    let beats = stream.takeBeat()
+    let (version, waiting) = stream.hub.cut(stream)
+    try await apply(waiting, upTo: version, stream)
+    if beats { owesSnapshot = true }
+    try await settle(stream)
+  }
+
+  /// Brings everything that was sent from `cursor` to `version`.
+  private func apply(_ waiting: WatchStream.Waiting, upTo version: Version, _ stream: WatchStream)
+    async throws
+  {
+    defer { cursor = max(cursor, version) }
+    guard !targets.isEmpty else { return }
+    switch waiting {
+    case .changes(let hits):
+      guard !hits.isEmpty else { return }
+      try await apply(Cut(hits), version, stream)
+    case .dirty(let paths):
+      do {
+        let changes = try await stream.database.changes(of: paths, from: cursor, to: version)
+        try await apply(Cut(changes, Array(targets.values)), version, stream)
+      } catch let error as StoreError where error.code == .versionTooOld {
+        try await resetAll(version, stream)
+      }
+    case .everything: try await resetAll(version, stream)
+    }
+  }
+
+  private func apply(_ cut: Cut, _ version: Version, _ stream: WatchStream) async throws {
+    let denied = try await recheck(cut, version, stream)
+    var snapshot = Snapshot()
+    for (registration, effects) in cut.effects {
+      guard var target = targets.values.first(where: { $0.registration == registration }),
+        !denied.contains(target.id)
+      else { continue }
+      if target.isWindow {
+        try await moveWindow(of: &target, effects, version, &snapshot, stream)
+        targets[target.id] = target
+      } else {
+        for effect in effects {
+          if effect.isIn, let document = effect.after {
+            snapshot.add(document, to: target)
+          } else if effect.wasIn {
+            snapshot.remove(effect.name, now: effect.after, from: target)
+          }
+        }
+      }
+    }
+    guard !snapshot.isEmpty else { return }
+    let hiding = !stream.database.policy.allowsEverything(stream.caller)
+    try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
+    owesSnapshot = true
+  }
+
+  /// Asks the policy again for every target whose permission depends on a changed document. Returns those dropped.
+  private func recheck(_ cut: Cut, _ version: Version, _ stream: WatchStream) async throws -> Set<Int32> {
+    guard !stream.database.policy.allowsEverything(stream.caller) else { return [] }
+    var denied: Set<Int32> = []
+    for target in targets.values where cut.named.contains(target.registration) {
+      do {
+        let dependencies = try await authorise(target, at: version, stream)
+        guard dependencies != target.dependencies else { continue }
+        stream.hub.depend(on: dependencies, target.registration, of: stream)
+        targets[target.id]?.dependencies += dependencies
+      } catch {
+        drop(target, stream)
+        denied.insert(target.id)
+        try await refuse(target.id, FirestoreError(error), stream)
+      }
+    }
+    return denied
+  }
+
+  /// Starts all targets over, because too much has changed to say what.
+  private func resetAll(_ version: Version, _ stream: WatchStream) async throws {
+    for id in targets.keys.sorted() {
+      guard var target = targets[id] else { continue }
+      try await emit(.targetChange(TargetChange(.reset, [id])), stream)
+      try await loadAll(&target, at: version, stream)
+      targets[id] = target
+      try await emit(
+        .targetChange(
+          TargetChange(
+            .current, [id], resumeToken: ResumeToken.encode(version), readTime: version.timestamp)), stream)
+    }
+    owesSnapshot = true
+  }
+}

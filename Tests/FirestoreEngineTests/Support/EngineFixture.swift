@@ -1,0 +1,107 @@
+// An engine over a store in memory, with short ways to say what tests say often.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+/// One engine, one database.
+struct EngineFixture: Sendable {
+  let engine: FirestoreEngine
+  let store: any OrderedStore
+  let clock: ManualClock
+  let database = DatabaseName(project: "demo")
+
+  init(
+    store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
+    lockWait: UInt64 = 2_000_000
+  ) throws {
+    self.store = try store ?? MemoryStore()
+    clock = ManualClock()
+    engine = FirestoreEngine(
+      store: self.store, policy: policy,
+      options: FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock))
+  }
+
+  var root: ParentName { ParentName(rootOf: database) }
+
+  func name(_ path: ResourcePath) throws -> DocumentName {
+    try #require(DocumentName(database: database, path: path))
+  }
+
+  func collection(_ path: ResourcePath) throws -> CollectionName {
+    try #require(CollectionName(database: database, path: path))
+  }
+
+  @discardableResult
+  func commit(_ writes: [Write], transaction: [UInt8]? = nil) async throws -> CommitResponse {
+    try await engine.commit(in: database, writes, transaction: transaction, as: .administrator)
+  }
+
+  @discardableResult
+  func set(_ path: ResourcePath, _ fields: MapValue) async throws -> CommitResponse {
+    try await commit([Write(.update(try name(path), fields: fields))])
+  }
+
+  @discardableResult
+  func delete(_ path: ResourcePath) async throws -> CommitResponse {
+    try await commit([Write(.delete(try name(path)))])
+  }
+
+  func get(_ path: ResourcePath, _ consistency: ReadConsistency = .latest) async throws -> MapValue? {
+    do {
+      return try await engine.getDocument(
+        try name(path), consistency: consistency, as: .administrator
+      ).document.fields()
+    } catch let error as FirestoreError where error.code == .notFound { return nil }
+  }
+
+  func query(_ query: StructuredQuery, _ consistency: ReadConsistency = .latest) async throws
+    -> [StoredDocument]
+  {
+    try await self.query(Query(parent: root, query), consistency)
+  }
+
+  func query(_ query: Query, _ consistency: ReadConsistency = .latest) async throws -> [StoredDocument] {
+    let documents = Collected<StoredDocument>()
+    try await engine.runQuery(query, consistency: consistency, as: .administrator) { page in
+      documents.append(page.documents)
+    }
+    return documents.all
+  }
+
+  func begin(_ options: TransactionOptions = .readWrite()) async throws -> [UInt8] {
+    try await engine.beginTransaction(in: database, options, as: .administrator)
+  }
+}
+
+/// A list that several tasks add to.
+final class Collected<Element: Sendable>: Sendable {
+  private let elements = Guarded<[Element]>([])
+
+  func append(_ more: [Element]) { elements.withLock { $0 += more } }
+  func append(_ one: Element) { elements.withLock { $0.append(one) } }
+  var all: [Element] { elements.withLock { $0 } }
+}
+
+/// Waits until something holds, for at most ten seconds.
+func eventually(
+  _ what: String, _ location: SourceLocation = #_sourceLocation, _ holds: () async throws -> Bool
+) async throws {
+  let clock = SystemClock()
+  let deadline = clock.now() + 10_000_000
+  while clock.now() < deadline {
+    if try await holds() { return }
+    try await Task.sleep(nanoseconds: 1_000_000)
+  }
+  Issue.record("never happened: \(what)", sourceLocation: location)
+}
+
+/// The error's code and message, or what came instead.
+func failure(_ body: () async throws -> some Any) async -> FirestoreError? {
+  do {
+    _ = try await body()
+    return nil
+  } catch { return error as? FirestoreError }
+}

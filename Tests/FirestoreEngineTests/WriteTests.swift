@@ -1,0 +1,187 @@
+// Writes through the engine: preconditions, masks, transforms, several writes in one commit, times.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite struct WriteTests {
+  let fixture: EngineFixture
+
+  init() throws { fixture = try EngineFixture() }
+
+  @Test func `a document is created, replaced, merged and deleted`() async throws {
+    try await fixture.set("c/d", ["a": 1, "b": ["x": true]])
+    #expect(try await fixture.get("c/d") == ["a": 1, "b": ["x": true]])
+    try await fixture.set("c/d", ["a": 2])
+    #expect(try await fixture.get("c/d") == ["a": 2])
+    let name = try fixture.name("c/d")
+    let mask = [FieldPath(field: "b"), FieldPath(field: "a")]
+    try await fixture.commit([Write(.update(name, fields: ["b": "new", "ignored": 1]), mask: mask)])
+    #expect(try await fixture.get("c/d") == ["b": "new"])
+    try await fixture.delete("c/d")
+    #expect(try await fixture.get("c/d") == nil)
+  }
+
+  @Test func `an empty mask creates an empty document and leaves an existing one unchanged`() async throws {
+    let name = try fixture.name("c/d")
+    let touch = Write(.update(name, fields: [:]), mask: [])
+    let created = try await fixture.commit([touch])
+    #expect(try await fixture.get("c/d") == [:])
+    #expect(created.writeResults[0].updateTime == created.commitTime)
+    try await fixture.set("c/d", ["a": 1])
+    let before = try await fixture.engine.getDocument(name, as: .administrator).document
+    let again = try await fixture.commit([touch])
+    #expect(try await fixture.get("c/d") == ["a": 1])
+    #expect(again.writeResults[0].updateTime == before.updateTime)
+  }
+
+  @Test func `a write that changes nothing keeps the update time`() async throws {
+    let first = try await fixture.set("c/d", ["a": 1])
+    let second = try await fixture.set("c/d", ["a": 1])
+    #expect(second.writeResults[0].updateTime == first.commitTime)
+    let changed = try await fixture.set("c/d", ["a": 1.0])
+    #expect(changed.writeResults[0].updateTime == changed.commitTime)
+  }
+
+  @Test func `a document created again is younger than the one deleted`() async throws {
+    let name = try fixture.name("c/d")
+    try await fixture.set("c/d", ["a": 1])
+    let first = try await fixture.engine.getDocument(name, as: .administrator).document
+    #expect(first.createTime == first.updateTime)
+    try await fixture.commit([Write(.delete(name)), Write(.update(name, fields: ["a": 1]))])
+    let second = try await fixture.engine.getDocument(name, as: .administrator).document
+    #expect(second.createTime > first.createTime)
+  }
+
+  @Test func `preconditions fail with the product's codes and write nothing`() async throws {
+    let name = try fixture.name("c/d")
+    let other = Write(.update(try fixture.name("c/other"), fields: ["a": 1]))
+    func code(_ write: Write) async -> StatusCode? {
+      await failure { try await fixture.commit([other, write]) }?.code
+    }
+    let update = Write(.update(name, fields: ["a": 1]), precondition: .exists(true))
+    #expect(
+      await failure { try await fixture.commit([other, update]) }
+        == .notFound("No document to update: \(name)"))
+    #expect(await code(Write(.delete(name), precondition: .exists(true))) == .notFound)
+    #expect(await code(Write(.verify(name), precondition: .exists(true))) == .notFound)
+    let stale = Precondition.updateTime(Timestamp(microseconds: 5))
+    #expect(await code(Write(.update(name, fields: [:]), precondition: stale)) == .failedPrecondition)
+    #expect(await code(Write(.delete(name), precondition: stale)) == .failedPrecondition)
+    #expect(try await fixture.get("c/other") == nil)
+    try await fixture.set("c/d", ["a": 1])
+    let create = Write(.update(name, fields: ["a": 2]), precondition: .exists(false))
+    #expect(
+      await failure { try await fixture.commit([other, create]) }
+        == .alreadyExists("Document already exists: \(name)"))
+    #expect(await code(Write(.verify(name), precondition: .exists(false))) == .alreadyExists)
+    #expect(try await fixture.get("c/other") == nil)
+  }
+
+  @Test func `several writes to one document apply in order and see each other`() async throws {
+    let name = try fixture.name("c/d")
+    let response = try await fixture.commit([
+      Write(.update(name, fields: ["n": 1]), precondition: .exists(false)),
+      Write(
+        .update(name, fields: [:]), mask: [],
+        transforms: [FieldTransform(FieldPath(field: "n"), .increment(2))]),
+      Write(.update(name, fields: ["m": 1]), mask: [FieldPath(field: "m")], precondition: .exists(true)),
+      Write(.verify(name), precondition: .exists(true)),
+    ])
+    #expect(try await fixture.get("c/d") == ["n": 3, "m": 1])
+    #expect(response.writeResults.map(\.updateTime) == Array(repeating: response.commitTime, count: 4))
+    #expect(response.writeResults[1].transformResults == [3])
+  }
+
+  @Test func `a server timestamp has milliseconds and is the same throughout a commit`() async throws {
+    let field = FieldPath(field: "t")
+    let transform = FieldTransform(field, .serverTimestamp)
+    let response = try await fixture.commit([
+      Write(.transform(try fixture.name("c/a"), [transform])),
+      Write(.update(try fixture.name("c/b"), fields: ["x": 1]), transforms: [transform]),
+    ])
+    let expected = Value.timestamp(try #require(response.commitTime).truncatedToMilliseconds)
+    #expect(try await fixture.get("c/a") == ["t": expected])
+    #expect(try await fixture.get("c/b") == ["t": expected, "x": 1])
+  }
+
+  @Test func `five hundred transforms of one document are accepted, one more is refused`() async throws {
+    let name = try fixture.name("c/d")
+    let transform = FieldTransform(FieldPath(field: "n"), .increment(1))
+    try await fixture.commit([Write(.transform(name, Array(repeating: transform, count: 500)))])
+    #expect(try await fixture.get("c/d") == ["n": 500])
+    let refused = await failure {
+      try await fixture.commit([
+        Write(.transform(name, Array(repeating: transform, count: 400))),
+        Write(.transform(name, Array(repeating: transform, count: 101))),
+      ])
+    }
+    #expect(refused?.code == .invalidArgument)
+    #expect(try await fixture.get("c/d") == ["n": 500])
+  }
+
+  @Test func `more than five hundred writes are one commit`() async throws {
+    let writes = try (0..<700).map {
+      Write(.update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["i": 1]))
+    }
+    let response = try await fixture.commit(writes)
+    #expect(response.writeResults.count == 700)
+    #expect(try await fixture.query(StructuredQuery(from: [.init("c")])).count == 700)
+  }
+
+  @Test func `a commit without writes has no time`() async throws {
+    #expect(try await fixture.commit([]).commitTime == nil)
+  }
+
+  @Test func `a write to another database is refused`() async throws {
+    let other = try #require(DocumentName(database: DatabaseName(project: "other"), path: "c/d"))
+    let refused = await failure { try await fixture.commit([Write(.update(other, fields: [:]))]) }
+    #expect(refused?.code == .invalidArgument)
+  }
+
+  @Test func `an array may have 19,999 elements and no more`() async throws {
+    func array(_ count: Int) -> MapValue { ["a": .array((0..<count).map { .integer(Int64($0)) })] }
+    try await fixture.set("c/d", array(19_999))
+    let refused = await failure { try await fixture.set("c/d", array(20_000)) }
+    #expect(refused?.code == .invalidArgument)
+    #expect(refused?.message.contains("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED") == true)
+    try await fixture.set("c/same", ["a": .array(Array(repeating: 1, count: 30_000))])
+  }
+
+  @Test func `commit times strictly increase`() async throws {
+    var last = Timestamp.epoch
+    for index in 0..<50 {
+      let time = try #require(try await fixture.set("c/d", ["i": .integer(Int64(index))]).commitTime)
+      #expect(time > last)
+      last = time
+    }
+  }
+
+  @Test func `deleting a parent keeps what is below`() async throws {
+    try await fixture.commit([
+      Write(.update(try fixture.name("c/d"), fields: [:])),
+      Write(.update(try fixture.name("c/d/e/f"), fields: [:])),
+    ])
+    try await fixture.delete("c/d")
+    #expect(try await fixture.get("c/d/e/f") == [:])
+  }
+
+  @Test func `create gives a random id, and refuses one that is taken`() async throws {
+    let collection = try fixture.collection("c")
+    let made = try await fixture.engine.createDocument(
+      in: collection, id: nil, fields: ["a": 1], as: .administrator)
+    #expect(made.name.id.count == 20)
+    _ = try await fixture.engine.createDocument(in: collection, id: "d", fields: ["a": 1], as: .administrator)
+    let refused = await failure {
+      try await fixture.engine.createDocument(in: collection, id: "d", fields: [:], as: .administrator)
+    }
+    #expect(refused?.code == .alreadyExists)
+    let updated = try await fixture.engine.updateDocument(
+      try fixture.name("c/d"), fields: ["a": 2, "b": 3], updateMask: [FieldPath(field: "b")],
+      mask: [FieldPath(field: "b")], as: .administrator)
+    #expect(try updated.fields() == ["b": 3])
+    #expect(try await fixture.get("c/d") == ["a": 1, "b": 3])
+  }
+}
