@@ -147,7 +147,10 @@ let package = Package(
       ]),
     tests(
       of: "HearthServer",
-      ["HearthServer", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1")]),
+      [
+        "HearthServer", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOConcurrencyHelpers"), log,
+      ]),
     tests(of: "FirebaseCore", ["FirebaseCore"]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(

@@ -26,10 +26,10 @@ public final class HearthServer: Sendable {
     /// Whether it speaks TLS.
     public var tls: Bool
 
-    /// The address as clients take it, such as `127.0.0.1:8080`, with `(TLS)` where that is needed.
-    public var address: String {
+    /// The address as a URL, such as `http://127.0.0.1:8080`.
+    public var url: String {
       let host = host.contains(":") ? "[\(host)]" : host
-      return "\(host):\(port)" + (tls ? " (TLS)" : "")
+      return "\(tls ? "https" : "http")://\(host):\(port)"
     }
   }
 

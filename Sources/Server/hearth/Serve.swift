@@ -79,7 +79,7 @@ struct Serve: AsyncParsableCommand {
     do {
       let configuration = try resolve()
       try await HearthServer.serve(configuration) { listeners in
-        var lines = listeners.map { "\($0.product) listens on \($0.address)\n" }
+        var lines = listeners.map { "\($0.product) listens on \($0.url)\n" }
         lines.append("ready\n")
         FileHandle.standardOutput.write(Data(lines.joined().utf8))
       }

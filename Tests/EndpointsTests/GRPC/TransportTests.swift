@@ -1,0 +1,287 @@
+// gRPC over real sockets: what happens to good, bad, slow, vanishing and flooding clients, on a small echo service.
+
+import GRPCFraming
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+import Testing
+
+@testable import Endpoints
+
+@Suite("gRPC transport", .timeLimit(.minutes(1)))
+struct TransportTests {
+  private func framed(_ bytes: [UInt8]) -> ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.writeGRPCMessage(bytes: bytes)
+    return buffer
+  }
+
+  private func withEcho(
+    _ limits: PortLimits = PortLimits(), window: Int = 1 << 20,
+    _ body: (EchoPort, GRPCTestClient) async throws -> Void
+  ) async throws {
+    let echo = try await EchoPort.start(limits: limits)
+    let client = try await echo.connect(window: window)
+    do {
+      try await body(echo, client)
+    } catch {
+      await client.close()
+      await echo.stop()
+      throw error
+    }
+    await client.close()
+    await echo.stop()
+  }
+
+  private func open(_ client: GRPCTestClient, _ method: String, timeout: GRPCTimeout? = nil) async throws
+    -> GRPCTestCall
+  {
+    try await client.open(method, service: EchoPort.service, timeout: timeout)
+  }
+
+  /// Shows that the connection still serves.
+  private func expectEcho(_ client: GRPCTestClient) async throws {
+    let call = try await open(client, "Echo")
+    try await call.send(raw: framed([1, 2, 3]), endStream: true)
+    guard case .metadata = try await call.next() else { throw DeadlinePassed() }
+    #expect(try await call.next() == .message(ByteBuffer(bytes: [1, 2, 3])))
+    #expect(try await call.status() == .ok)
+  }
+
+  @Test("A unary call answers with metadata, message and OK")
+  func unary() async throws {
+    try await withEcho { _, client in try await expectEcho(client) }
+  }
+
+  @Test("A message of several megabytes goes both ways through flow control")
+  func largeMessages() async throws {
+    try await withEcho { _, client in
+      let bytes = (0..<(5 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+      let call = try await open(client, "Echo")
+      try await call.send(raw: framed(bytes), endStream: true)
+      guard case .metadata = try await call.next() else { throw DeadlinePassed() }
+      guard case .message(let answer) = try await call.next() else { throw DeadlinePassed() }
+      #expect(answer == ByteBuffer(bytes: bytes))
+      #expect(try await call.status() == .ok)
+    }
+  }
+
+  @Test("Many calls at once on one connection are all answered")
+  func concurrentCalls() async throws {
+    try await withEcho { _, client in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<200 { group.addTask { try await self.expectEcho(client) } }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  @Test(
+    "A method's status reaches the client with its text; an unexpected error is INTERNAL and tells nothing")
+  func statuses() async throws {
+    try await withEcho { _, client in
+      let failing = try await open(client, "Fail")
+      try await failing.send(raw: framed([]), endStream: true)
+      #expect(try await failing.status() == GRPCStatus(.failedPrecondition, "Käse 100%"))
+      let crashing = try await open(client, "Crash")
+      try await crashing.send(raw: framed([]), endStream: true)
+      let status = try await crashing.status()
+      #expect(status.code == .internal)
+      #expect(!status.message.contains("DeadlinePassed"))
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("An unknown method and an unknown service are UNIMPLEMENTED by name")
+  func unknownMethods() async throws {
+    try await withEcho { _, client in
+      let method = try await (try await open(client, "Nothing")).status()
+      #expect(method.code == .unimplemented)
+      #expect(method.message.contains("Nothing"))
+      let service = try await (try await client.open("Echo", service: "test.Other")).status()
+      #expect(service.code == .unimplemented)
+      #expect(service.message.contains("test.Other"))
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("Broken framing ends its own stream alone")
+  func brokenFraming() async throws {
+    try await withEcho { _, client in
+      for (bytes, code) in [
+        ([9, 0, 0, 0, 0], .internal), ([1, 0, 0, 0, 0], .unimplemented), ([0, 0, 0, 0, 9, 1], .internal),
+        ([], .internal), ([0, 0, 0, 0, 0, 0, 0, 0, 0, 0], .internal),
+      ] as [([UInt8], GRPCStatus.Code)] {
+        let call = try await open(client, "Echo")
+        try await call.send(raw: ByteBuffer(bytes: bytes), endStream: true)
+        #expect(try await call.status().code == code, "\(bytes)")
+      }
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("A message above the limit is RESOURCE_EXHAUSTED as soon as its length is known")
+  func oversized() async throws {
+    try await withEcho { _, client in
+      let call = try await open(client, "Echo")
+      try await call.send(raw: ByteBuffer(bytes: [0, 0x7f, 0xff, 0xff, 0xff]))
+      let status = try await call.status()
+      #expect(status.code == .resourceExhausted)
+      #expect(status.message.contains("\(17 << 20)"))
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("Incomplete requests of one connection share a budget")
+  func requestBudget() async throws {
+    var limits = PortLimits()
+    limits.http2.maximumBufferedRequestBytes = 100_000
+    try await withEcho(limits) { _, client in
+      var prefix = ByteBuffer()
+      prefix.writeGRPCPrefix(length: 90_000)
+      prefix.writeRepeatingByte(0, count: 60_000)
+      let first = try await open(client, "Echo")
+      try await first.send(raw: prefix)
+      let second = try await open(client, "Echo")
+      try await second.send(raw: prefix)
+      #expect(try await second.status().code == .resourceExhausted)
+      try await first.send(raw: ByteBuffer(repeating: 0, count: 30_000), endStream: true)
+      #expect(try await first.status() == .ok)
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("grpc-timeout ends the call with DEADLINE_EXCEEDED and cancels its work")
+  func deadline() async throws {
+    try await withEcho { echo, client in
+      let call = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 50_000_000))
+      try await call.send(raw: framed([]), endStream: true)
+      #expect(try await call.status().code == .deadlineExceeded)
+      #expect(try await echo.events.next() == .started("Hang"))
+      #expect(try await echo.events.next() == .cancelled("Hang"))
+    }
+  }
+
+  @Test("A deadline passes also while the request is incomplete")
+  func deadlineOfAnIncompleteRequest() async throws {
+    try await withEcho { _, client in
+      let call = try await open(client, "Echo", timeout: GRPCTimeout(nanoseconds: 50_000_000))
+      try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
+      #expect(try await call.status().code == .deadlineExceeded)
+    }
+  }
+
+  @Test("RST_STREAM and a lost connection cancel the call's work")
+  func cancellation() async throws {
+    try await withEcho { echo, client in
+      let call = try await open(client, "Hang")
+      try await call.send(raw: framed([]), endStream: true)
+      #expect(try await echo.events.next() == .started("Hang"))
+      try await call.reset()
+      #expect(try await echo.events.next() == .cancelled("Hang"))
+      try await expectEcho(client)
+
+      let lost = try await echo.connect()
+      let other = try await open(lost, "Hang")
+      try await other.send(raw: framed([]), endStream: true)
+      #expect(try await echo.events.next() == .started("Hang"))
+      await lost.close()
+      #expect(try await echo.events.next() == .cancelled("Hang"))
+    }
+  }
+
+  @Test("A writer waits for a client that does not read, and is cancelled when it goes")
+  func backPressure() async throws {
+    try await withEcho(window: 64 << 10) { echo, client in
+      let call = try await open(client, "Flood")
+      // Nothing is read from the stream, so its window stays shut.
+      try await call.channel.setOption(.autoRead, value: false).get()
+      try await call.send(raw: framed([]), endStream: true)
+      var sent = 0
+      do {
+        while true {
+          if case .sent(let count) = try await echo.events.next(within: .milliseconds(500)) { sent = count }
+        }
+      } catch is DeadlinePassed {}
+      // The window, the high watermark, and one message beyond it.
+      #expect(sent > 0)
+      #expect(sent * (16 << 10) < 512 << 10)
+      try await call.reset()
+      #expect(try await echo.events.next() == .cancelled("Flood"))
+    }
+  }
+
+  @Test("A conversation goes on until the client half-closes, then ends OK")
+  func conversation() async throws {
+    try await withEcho { echo, client in
+      let call = try await open(client, "Converse")
+      for byte in UInt8(1)...5 {
+        try await call.send(raw: framed([byte]))
+        var event = try await call.next()
+        if case .metadata = event { event = try await call.next() }
+        #expect(event == .message(ByteBuffer(bytes: [byte])))
+      }
+      try await call.halfClose()
+      #expect(try await call.status() == .ok)
+      #expect(try await echo.events.next() == .ended("Converse"))
+    }
+  }
+
+  @Test("Requests that are not gRPC get plain HTTP answers on the same connection")
+  func plainHTTPOverHTTP2() async throws {
+    try await withEcho { _, client in
+      let headers: HPACKHeaders = [
+        ":method": "GET", ":scheme": "http", ":path": "/v1/projects/p/databases/d/documents/c/d",
+        ":authority": "localhost",
+      ]
+      let call = try await client.open(headers: headers, endStream: true)
+      let status = try await call.status()
+      #expect(status.code == .unknown)  // HTTP 501 has no code of its own
+      #expect(status.message.contains("501"))
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("A drain ends conversations with UNAVAILABLE, lets calls finish, and closes the connection")
+  func drain() async throws {
+    let echo = try await EchoPort.start()
+    let client = try await echo.connect()
+    let conversation = try await open(client, "Converse")
+    try await conversation.send(raw: framed([1]))
+    guard case .metadata = try await conversation.next() else { throw DeadlinePassed() }
+    async let stopped: Void = echo.stop()
+    #expect(try await conversation.status().code == .unavailable)
+    await stopped
+    #expect(echo.port.connectionCount == 0)
+    try await client.channel.closeFuture.get()
+  }
+
+  @Test("Keep-alive pings by the hundred are answered and never punished")
+  func pings() async throws {
+    try await withEcho { _, client in
+      for index in 0..<500 {
+        try await client.channel.writeAndFlush(
+          HTTP2Frame(
+            streamID: .rootStream, payload: .ping(HTTP2PingData(withInteger: UInt64(index)), ack: false)))
+      }
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("A flood of resets ends the flooding connection and no other")
+  func resetFlood() async throws {
+    var limits = PortLimits()
+    limits.http2.maximumResets = 100
+    try await withEcho(limits) { echo, client in
+      let flooder = try await echo.connect()
+      do {
+        for _ in 0..<300 {
+          let call = try await open(flooder, "Hang")
+          try await call.reset()
+        }
+      } catch {}  // The connection may go while the flood is still being written.
+      try await flooder.channel.closeFuture.get()
+      try await expectEcho(client)
+    }
+  }
+}

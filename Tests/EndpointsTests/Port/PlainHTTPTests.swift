@@ -1,0 +1,89 @@
+// The Firestore port's answers to plain HTTP/1.1.
+
+import Testing
+
+@testable import Endpoints
+
+@Suite("Plain HTTP on the Firestore port", .timeLimit(.minutes(1)))
+struct PlainHTTPTests {
+  private func answer(to request: String) async throws -> String {
+    let echo = try await EchoPort.start()
+    let connection = try await RawConnection.connect(port: echo.port.port)
+    try await connection.send(request)
+    let answer = try await connection.textUntilClose()
+    await echo.stop()
+    return answer
+  }
+
+  @Test("GET / answers Ok, as tools that wait for an emulator expect")
+  func health() async throws {
+    let text = try await answer(to: "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    #expect(text.hasPrefix("HTTP/1.1 200 OK"))
+    #expect(text.hasSuffix("\r\n\r\nOk\n"))
+  }
+
+  @Test("HEAD / has no body")
+  func head() async throws {
+    let text = try await answer(to: "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    #expect(text.hasPrefix("HTTP/1.1 200 OK"))
+    #expect(text.hasSuffix("\r\n\r\n"))
+  }
+
+  @Test(
+    "REST and WebChannel paths answer 501 with the product's error body",
+    arguments: [
+      "GET /v1/projects/p/databases/(default)/documents/a/b",
+      "POST /v1/projects/p/databases/d/documents:commit",
+      "DELETE /emulator/v1/projects/p/databases/d/documents",
+      "POST /google.firestore.v1.Firestore/Listen/channel?VER=8",
+    ])
+  func notServedYet(line: String) async throws {
+    let text = try await answer(
+      to: "\(line) HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+    #expect(text.hasPrefix("HTTP/1.1 501 Not Implemented"))
+    #expect(text.contains("\"status\":\"UNIMPLEMENTED\""))
+    #expect(text.contains("\"code\":501"))
+  }
+
+  @Test("Other paths answer 404")
+  func unknownPath() async throws {
+    let text = try await answer(to: "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    #expect(text.hasPrefix("HTTP/1.1 404 Not Found"))
+    #expect(text.hasSuffix("Not Found\n"))
+  }
+
+  @Test("A preflight is answered 200 for its origin, with the headers it asks for")
+  func preflight() async throws {
+    let text = try await answer(
+      to: """
+        OPTIONS /anything HTTP/1.1\r
+        Host: x\r
+        Origin: https://app.example\r
+        Access-Control-Request-Headers: x-goog-api-client\r
+        Connection: close\r
+        \r\n
+        """)
+    #expect(text.hasPrefix("HTTP/1.1 200 OK"))
+    #expect(text.contains("access-control-allow-origin: https://app.example\r\n"))
+    #expect(text.contains("access-control-allow-credentials: true\r\n"))
+    #expect(text.contains("access-control-allow-headers: x-goog-api-client\r\n"))
+  }
+
+  @Test("Bytes that are no HTTP at all get 400 and the connection ends")
+  func garbage() async throws {
+    let text = try await answer(to: "\u{1}\u{2}nonsense\r\n\r\n")
+    #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 400"))
+  }
+
+  @Test("A body above the limit is refused with 413")
+  func largeBody() async throws {
+    var limits = PortLimits()
+    limits.maximumRequestBody = 1000
+    let echo = try await EchoPort.start(limits: limits)
+    let connection = try await RawConnection.connect(port: echo.port.port)
+    let body = String(repeating: "x", count: 2000)
+    try await connection.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n\(body)")
+    #expect(try await connection.textUntilClose().hasPrefix("HTTP/1.1 413"))
+    await echo.stop()
+  }
+}

@@ -1,0 +1,101 @@
+// How a connection's first bytes choose its protocol, whatever the pieces they come in.
+
+import NIOCore
+import Testing
+
+@testable import Endpoints
+
+@Suite("Protocol sniffing", .timeLimit(.minutes(1)))
+struct SnifferTests {
+  private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+
+  @Test("Every true prefix of the HTTP/2 preface waits; the whole of it is HTTP/2")
+  func preface() {
+    for length in 0..<Self.preface.count {
+      #expect(SniffedProtocol(firstBytes: Self.preface.prefix(length)) == nil)
+    }
+    #expect(SniffedProtocol(firstBytes: Self.preface) == .http2)
+    #expect(SniffedProtocol(firstBytes: Self.preface + [0, 0, 0]) == .http2)
+  }
+
+  @Test("A byte that differs anywhere is HTTP/1.1")
+  func otherBytes() {
+    for index in Self.preface.indices {
+      var bytes = Array(Self.preface.prefix(index + 1))
+      bytes[index] ^= 0x20
+      #expect(SniffedProtocol(firstBytes: bytes) == .http1)
+    }
+    #expect(SniffedProtocol(firstBytes: Array("PUT / HTTP/1.1".utf8)) == .http1)
+  }
+
+  @Test("A request that arrives byte by byte is answered")
+  func byteByByte() async throws {
+    let echo = try await EchoPort.start()
+    let connection = try await RawConnection.connect(port: echo.port.port)
+    for byte in "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8 {
+      try await connection.send([byte])
+    }
+    let answer = try await connection.textUntilClose()
+    #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    #expect(answer.hasSuffix("\r\n\r\nOk\n"))
+    await echo.stop()
+  }
+
+  @Test("A connection that stays silent, or stops within the preface, is closed after the handshake timeout")
+  func handshakeTimeout() async throws {
+    var limits = PortLimits()
+    limits.handshakeTimeout = .milliseconds(100)
+    let echo = try await EchoPort.start(limits: limits)
+    let silent = try await RawConnection.connect(port: echo.port.port)
+    let stuck = try await RawConnection.connect(port: echo.port.port)
+    try await stuck.send("PRI * HT")
+    #expect(try await silent.textUntilClose().isEmpty)
+    #expect(try await stuck.textUntilClose().isEmpty)
+    await echo.stop()
+  }
+
+  @Test("A request head that drips in is cut off at its deadline")
+  func slowHead() async throws {
+    var limits = PortLimits()
+    limits.requestHeadTimeout = .milliseconds(200)
+    let echo = try await EchoPort.start(limits: limits)
+    let slow = try await RawConnection.connect(port: echo.port.port)
+    try await slow.send("GET / HTTP/1.1\r\nX-A: ")
+    #expect(try await slow.textUntilClose().isEmpty)
+    await echo.stop()
+  }
+
+  @Test("Connections beyond the budget are closed at once; a freed place is given again")
+  func connectionBudget() async throws {
+    var limits = PortLimits()
+    limits.maximumConnections = 2
+    let echo = try await EchoPort.start(limits: limits)
+    let first = try await RawConnection.connect(port: echo.port.port)
+    let second = try await RawConnection.connect(port: echo.port.port)
+    try await first.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(try await first.text(until: "Ok\n").contains("200 OK"))
+    try await second.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(try await second.text(until: "Ok\n").contains("200 OK"))
+    let third = try await RawConnection.connect(port: echo.port.port)
+    #expect(try await third.textUntilClose().isEmpty)
+    try await first.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    _ = try await first.textUntilClose()
+    let fourth = try await RawConnection.connect(port: echo.port.port)
+    try await fourth.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(try await fourth.text(until: "Ok\n").contains("200 OK"))
+    await echo.stop()
+  }
+
+  @Test("A drain closes idle and undecided connections at once")
+  func drain() async throws {
+    let echo = try await EchoPort.start()
+    let undecided = try await RawConnection.connect(port: echo.port.port)
+    let idle = try await RawConnection.connect(port: echo.port.port)
+    try await idle.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    _ = try await idle.text(until: "Ok\n")
+    await echo.stop()
+    #expect(try await undecided.textUntilClose().isEmpty)
+    #expect(try await idle.textUntilClose().isEmpty)
+    #expect(echo.port.connectionCount == 0)
+  }
+}

@@ -1,0 +1,116 @@
+// A port with a small gRPC service of its own, to test the transport apart from any database.
+
+import GRPCFraming
+import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+
+@testable import Endpoints
+
+/// What the service's calls saw, for tests to wait on.
+enum EchoEvent: Sendable, Equatable {
+  case started(String)
+  case cancelled(String)
+  case sent(Int)
+  case ended(String)
+}
+
+struct EchoPort {
+  static let service = "test.Echo"
+
+  let port: ListeningPort
+  let events: Mailbox<EchoEvent>
+
+  static func start(
+    limits: PortLimits = PortLimits(), tls: PortTLS? = nil
+  ) async throws -> EchoPort {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let events = Mailbox<EchoEvent>(group.next())
+    let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let methods = GRPCMethods(
+      service: service,
+      [
+        "Echo": .unary { _, message in
+          var buffer = ByteBuffer()
+          buffer.writeGRPCMessage(bytes: message.readableBytesView)
+          return buffer
+        },
+        "Fail": .unary { _, _ in throw GRPCStatus(.failedPrecondition, "Käse 100%") },
+        "Crash": .unary { _, _ in throw DeadlinePassed() },
+        "Hang": .unary { _, _ in
+          events.put(.started("Hang"))
+          do {
+            try await Task.sleep(for: .seconds(60))
+          } catch {
+            events.put(.cancelled("Hang"))
+            throw error
+          }
+          return ByteBuffer()
+        },
+        // Sends messages of 16 KiB for ever.
+        "Flood": .serverStreaming { _, _, responder in
+          var buffer = ByteBuffer()
+          buffer.writeGRPCMessage(bytes: [UInt8](repeating: 1, count: 16 << 10))
+          var count = 0
+          do {
+            while true {
+              try await responder.send(buffer)
+              count += 1
+              events.put(.sent(count))
+            }
+          } catch {
+            events.put(.cancelled("Flood"))
+            throw error
+          }
+        },
+        "Converse": .duplex { _, responder in EchoCall(responder, events) },
+      ])
+    let protocols = PortProtocols(
+      http1: { channel in
+        try channel.pipeline.syncOperations.addHTTP1Server(limits)
+        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+      },
+      http2: PortProtocols.grpcStreams(methods, limits: limits.http2, log: log) { stream in
+        try stream.pipeline.syncOperations.addHTTP1Translation()
+        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+      })
+    let port = try await ListeningPort.bind(
+      host: "127.0.0.1", port: 0, protocols: protocols, tls: tls, limits: limits, group: group, log: log)
+    return EchoPort(port: port, events: events)
+  }
+
+  func stop() async {
+    await port.drain(grace: .seconds(2))
+  }
+
+  func connect(window: Int = 1 << 20) async throws -> GRPCTestClient {
+    try await GRPCTestClient.connect(port: port.port, window: window)
+  }
+}
+
+/// Answers every message with itself, until the client half-closes.
+private final class EchoCall: GRPCCall {
+  private let responder: GRPCResponder
+  private let events: Mailbox<EchoEvent>
+
+  init(_ responder: GRPCResponder, _ events: Mailbox<EchoEvent>) {
+    self.responder = responder
+    self.events = events
+  }
+
+  func receive(_ message: ByteBuffer) {
+    var buffer = ByteBuffer()
+    buffer.writeGRPCMessage(bytes: message.readableBytesView)
+    let framed = buffer
+    responder.start { [responder] in try? await responder.send(framed) }
+  }
+
+  func halfClose() {
+    responder.start { [responder] in responder.finish(.ok) }
+  }
+
+  func drain() { responder.finish(GRPCStatus(.unavailable, "draining")) }
+
+  func end() { events.put(.ended("Converse")) }
+}

@@ -1,0 +1,77 @@
+// A plain TCP connection that sends exactly the bytes a test wants, and collects what comes back.
+
+import NIOCore
+import NIOPosix
+
+final class RawConnection: Sendable {
+  enum Event: Sendable, Equatable {
+    case bytes(ByteBuffer)
+    case closed
+  }
+
+  private let channel: any Channel
+  private let mailbox: Mailbox<Event>
+
+  private init(_ channel: any Channel, _ mailbox: Mailbox<Event>) {
+    self.channel = channel
+    self.mailbox = mailbox
+  }
+
+  static func connect(port: Int) async throws -> RawConnection {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let mailbox = Mailbox<Event>(group.next())
+    let channel = try await ClientBootstrap(group: group)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(Collector(mailbox))
+        }
+      }
+      .connect(host: "127.0.0.1", port: port).get()
+    return RawConnection(channel, mailbox)
+  }
+
+  func send(_ text: String) async throws {
+    try await channel.writeAndFlush(ByteBuffer(string: text))
+  }
+
+  func send(_ bytes: [UInt8]) async throws {
+    try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
+  }
+
+  /// Everything up to the close of the connection.
+  func textUntilClose() async throws -> String {
+    var text = ""
+    while case .bytes(let bytes) = try await mailbox.next() { text += String(buffer: bytes) }
+    return text
+  }
+
+  /// What arrives until `text` is part of it.
+  func text(until needle: String) async throws -> String {
+    var text = ""
+    while case .bytes(let bytes) = try await mailbox.next() {
+      text += String(buffer: bytes)
+      if text.contains(needle) { break }
+    }
+    return text
+  }
+
+  func close() async {
+    try? await channel.close().get()
+  }
+
+  private final class Collector: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let mailbox: Mailbox<Event>
+
+    init(_ mailbox: Mailbox<Event>) { self.mailbox = mailbox }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      mailbox.put(.bytes(unwrapInboundIn(data)))
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { mailbox.put(.closed) }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+  }
+}

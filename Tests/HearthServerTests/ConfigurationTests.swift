@@ -1,0 +1,183 @@
+// The four sources of a setting and their order, and every combination that is refused.
+
+import HearthServer
+import Logging
+import Testing
+
+@Suite("Configuration")
+struct ConfigurationTests {
+  private func resolve(
+    _ environment: [String: String] = [:], file: String? = nil, named path: String = "firebase.json",
+    _ change: (inout ServeFlags) -> Void = { _ in }
+  ) throws(HearthError) -> HearthConfiguration {
+    var flags = ServeFlags()
+    flags.ephemeral = true
+    change(&flags)
+    return try HearthConfiguration.resolve(flags, environment: environment) { asked in
+      asked == path ? file.map { Array($0.utf8) } : nil
+    }
+  }
+
+  private func error(
+    _ environment: [String: String] = [:], file: String? = nil,
+    _ change: (inout ServeFlags) -> Void = { _ in }
+  ) -> String {
+    do {
+      _ = try resolve(environment, file: file, change)
+      return ""
+    } catch {
+      return error.description
+    }
+  }
+
+  @Test("The defaults are the emulator suite's ports on loopback, in clear, trusting nobody")
+  func defaults() throws {
+    let configuration = try resolve()
+    #expect(configuration.storage == .ephemeral)
+    #expect(configuration.firestore == .init(host: "127.0.0.1", port: 8080))
+    #expect(configuration.database == .init(host: "127.0.0.1", port: 9000))
+    #expect(configuration.emulator == false)
+    #expect(configuration.tls == nil)
+    #expect(configuration.logLevel == .notice)
+  }
+
+  @Test("A flag goes before a variable, a variable before firebase.json, that before the default")
+  func precedence() throws {
+    let file =
+      #"{"emulators": {"firestore": {"port": 1003}, "database": {"port": 2003, "host": "localhost"}}}"#
+    #expect(try resolve(file: file).firestore.port == 1003)
+    #expect(try resolve(["HEARTH_FIRESTORE_PORT": "1002"], file: file).firestore.port == 1002)
+    #expect(
+      try resolve(["HEARTH_FIRESTORE_PORT": "1002"], file: file) { $0.firestorePort = 1001 }.firestore.port
+        == 1001)
+    #expect(try resolve(file: file).database == .init(host: "localhost", port: 2003))
+    #expect(try resolve(["HEARTH_HOST": "127.0.0.2"], file: file).database?.host == "127.0.0.2")
+    #expect(
+      try resolve(["HEARTH_HOST": "127.0.0.2"], file: file) { $0.host = "127.0.0.3" }.firestore.host
+        == "127.0.0.3")
+  }
+
+  @Test("Every option has its variable")
+  func variables() throws {
+    let configuration = try HearthConfiguration.resolve(
+      ServeFlags(),
+      environment: [
+        "HEARTH_DATA": "/tmp/x", "HEARTH_PROJECT": "demo-a", "HEARTH_HOST": "127.0.0.5",
+        "HEARTH_FIRESTORE_PORT": "1",
+        "HEARTH_DATABASE_PORT": "2", "HEARTH_EMULATOR": "true", "HEARTH_ALLOW_REMOTE_EMULATOR": "1",
+        "HEARTH_TLS_CERT": "c.pem", "HEARTH_TLS_KEY": "k.pem", "HEARTH_LOG_LEVEL": "Debug",
+      ]
+    ) { _ in nil }
+    #expect(configuration.storage == .directory("/tmp/x"))
+    #expect(configuration.project == "demo-a")
+    #expect(configuration.firestore == .init(host: "127.0.0.5", port: 1))
+    #expect(configuration.database == .init(host: "127.0.0.5", port: 2))
+    #expect(configuration.emulator)
+    #expect(configuration.allowRemoteEmulator)
+    #expect(configuration.tls == .init(certificate: "c.pem", key: "k.pem"))
+    #expect(configuration.logLevel == .debug)
+  }
+
+  @Test("Data needs exactly one place")
+  func storage() throws {
+    #expect(error { $0.ephemeral = false }.contains("--data"))
+    #expect(error { $0.data = "/tmp/x" }.contains("exclude each other"))
+    #expect(
+      error(["HEARTH_DATA": "/x", "HEARTH_EPHEMERAL": "1"]) { $0.ephemeral = false }.contains("exclude"))
+    // A flag settles it, whatever the variables say.
+    #expect(try resolve(["HEARTH_DATA": "/x"]).storage == .ephemeral)
+    #expect(
+      try resolve(["HEARTH_EPHEMERAL": "1"]) {
+        $0.ephemeral = false
+        $0.data = "/y"
+      }.storage == .directory("/y"))
+  }
+
+  @Test(
+    "A wrong value is an error that names its source",
+    arguments: [
+      ("HEARTH_FIRESTORE_PORT", "http"), ("HEARTH_FIRESTORE_PORT", "65536"), ("HEARTH_DATABASE_PORT", "-1"),
+      ("HEARTH_EMULATOR", "maybe"), ("HEARTH_LOG_LEVEL", "loud"), ("HEARTH_CONFIG", "/missing.json"),
+    ])
+  func wrongVariables(name: String, value: String) {
+    let message = error([name: value])
+    #expect(message.contains(name) || message.contains("/missing.json"))
+  }
+
+  @Test("An emulator listens beyond loopback only when that is allowed expressly")
+  func remoteEmulator() throws {
+    for host in ["0.0.0.0", "192.168.1.4", "::", "example.com", "127.0.0.1.example.com", "1270.0.0.1"] {
+      let message = error {
+        $0.emulator = true
+        $0.host = host
+      }
+      #expect(message.contains("--allow-remote-emulator"), "\(host)")
+      #expect(message.contains(host))
+    }
+    for host in ["127.0.0.1", "127.9.9.9", "localhost", "::1"] {
+      #expect(
+        error {
+          $0.emulator = true; $0.host = host
+        }.isEmpty, "\(host)")
+    }
+    #expect(
+      error {
+        $0.emulator = true; $0.host = "0.0.0.0"; $0.allowRemoteEmulator = true
+      }.isEmpty)
+    #expect(error { $0.host = "0.0.0.0" }.isEmpty)
+    // firebase.json may not open it either.
+    let file = #"{"emulators": {"database": {"host": "0.0.0.0"}}}"#
+    #expect(error(file: file) { $0.emulator = true }.contains("--allow-remote-emulator"))
+  }
+
+  @Test("A certificate needs its key and a key its certificate")
+  func tls() {
+    #expect(error { $0.tlsCertificate = "c" }.contains("--tls-key"))
+    #expect(error { $0.tlsKey = "k" }.contains("--tls-cert"))
+  }
+
+  @Test(
+    "A firebase.json that names a rules file is refused, whichever form it has",
+    arguments: [
+      (#"{"firestore": {"rules": "firestore.rules"}}"#, "firestore.rules"),
+      (#"{"firestore": [{"database": "(default)"}, {"database": "b", "rules": "b.rules"}]}"#, "b.rules"),
+      (#"{"database": {"rules": "database.rules.json"}}"#, "database.rules.json"),
+      (#"{"database": [{"instance": "a", "rules": "a.json"}]}"#, "a.json"),
+      ("{ // note\n \"firestore\": { /* here */ \"rules\": \"x.rules\" } }", "x.rules"),
+    ])
+  func rules(file: String, name: String) {
+    let message = error(file: file)
+    #expect(message.contains(name))
+    #expect(message.contains("does not enforce rules"))
+  }
+
+  @Test("A firebase.json without rules is read, comments and unknown sections included")
+  func harmlessFile() throws {
+    let file = """
+      {
+        // ports, "quoted" // twice
+        "hosting": {"public": "dist", "note": "a // b /* c */ \\" d"},
+        "firestore": {"indexes": "firestore.indexes.json", "rules": null},
+        "emulators": {"firestore": {"port": 8181} /* , "x": 1 */, "ui": {"enabled": true}}
+      }
+      """
+    #expect(try resolve(file: file).firestore.port == 8181)
+  }
+
+  @Test(
+    "A firebase.json that is malformed is refused with its name",
+    arguments: [
+      "", "[]", "{", "nonsense", #"{"emulators": {"firestore": {"port": "8080"}}}"#,
+      #"{"emulators": {"firestore": {"port": 70000}}}"#, #"{"emulators": {"database": {"host": 7}}}"#,
+    ])
+  func malformedFile(file: String) {
+    #expect(error(file: file).contains("firebase.json"))
+  }
+
+  @Test("--config names another file, and it must exist")
+  func otherFile() throws {
+    let file = #"{"emulators": {"firestore": {"port": 7}}}"#
+    #expect(try resolve(file: file, named: "x.json") { $0.config = "x.json" }.firestore.port == 7)
+    #expect(error { $0.config = "y.json" }.contains("y.json"))
+  }
+}

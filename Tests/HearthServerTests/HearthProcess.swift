@@ -1,0 +1,125 @@
+// The built command as a child process, with its output awaited line by line.
+
+import Foundation
+import NIOConcurrencyHelpers
+
+final class HearthProcess: Sendable {
+  struct Failure: Error, CustomStringConvertible {
+    var description: String
+  }
+
+  private struct State {
+    var output = ""
+    var errors = ""
+    var waiters: [(needle: String, continuation: CheckedContinuation<Bool, Never>)] = []
+    var exitCode: Int32?
+    var exitWaiters: [CheckedContinuation<Int32, Never>] = []
+  }
+
+  private let process: Process
+  private let state = NIOLockedValueBox(State())
+
+  /// The command beside the test bundle, or the one that HEARTH_BIN names.
+  private static var binary: URL {
+    if let path = ProcessInfo.processInfo.environment["HEARTH_BIN"] { return URL(fileURLWithPath: path) }
+    return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
+      "hearth")
+  }
+
+  init(_ arguments: [String], environment: [String: String] = [:], directory: URL? = nil) throws {
+    process = Process()
+    process.executableURL = Self.binary
+    process.arguments = arguments
+    process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
+      .merging(environment) { _, new in new }
+    if let directory { process.currentDirectoryURL = directory }
+    let output = Pipe()
+    let errors = Pipe()
+    process.standardOutput = output
+    process.standardError = errors
+    let state = state
+    output.fileHandleForReading.readabilityHandler = { handle in
+      Self.append(String(decoding: handle.availableData, as: UTF8.self), to: \.output, state)
+    }
+    errors.fileHandleForReading.readabilityHandler = { handle in
+      Self.append(String(decoding: handle.availableData, as: UTF8.self), to: \.errors, state)
+    }
+    process.terminationHandler = { process in
+      // What is left in the pipes belongs to the output.
+      output.fileHandleForReading.readabilityHandler = nil
+      errors.fileHandleForReading.readabilityHandler = nil
+      let rest = try? output.fileHandleForReading.readToEnd()
+      let restOfErrors = try? errors.fileHandleForReading.readToEnd()
+      let code =
+        process.terminationReason == .uncaughtSignal ? -process.terminationStatus : process.terminationStatus
+      let waiting = state.withLockedValue { state in
+        state.output += String(decoding: rest ?? Data(), as: UTF8.self)
+        state.errors += String(decoding: restOfErrors ?? Data(), as: UTF8.self)
+        state.exitCode = code
+        defer {
+          state.waiters = []
+          state.exitWaiters = []
+        }
+        return (state.waiters, state.exitWaiters)
+      }
+      for waiter in waiting.0 { waiter.continuation.resume(returning: false) }
+      for waiter in waiting.1 { waiter.resume(returning: code) }
+    }
+    try process.run()
+  }
+
+  var output: String { state.withLockedValue { $0.output } }
+  var errors: String { state.withLockedValue { $0.errors } }
+  var identifier: Int32 { process.processIdentifier }
+
+  /// Waits for a text on standard output.
+  func wait(for needle: String) async throws {
+    let seen = await withCheckedContinuation { continuation in
+      let answer: Bool? = state.withLockedValue { state in
+        if state.output.contains(needle) { return true }
+        if state.exitCode != nil { return false }
+        state.waiters.append((needle, continuation))
+        return nil
+      }
+      if let answer { continuation.resume(returning: answer) }
+    }
+    guard seen else { throw Failure(description: "hearth ended without '\(needle)':\n\(output)\n\(errors)") }
+  }
+
+  /// Waits for the end; a negative code is a signal.
+  func wait() async -> Int32 {
+    await withCheckedContinuation { continuation in
+      let code: Int32? = state.withLockedValue { state in
+        if let code = state.exitCode { return code }
+        state.exitWaiters.append(continuation)
+        return nil
+      }
+      if let code { continuation.resume(returning: code) }
+    }
+  }
+
+  func signal(_ signal: Int32) {
+    kill(process.processIdentifier, signal)
+  }
+
+  /// The port in the line of a product.
+  func port(of product: String) throws -> Int {
+    let line = output.split(separator: "\n").first { $0.hasPrefix(product) }
+    guard let text = line?.split(separator: ":").last, let port = Int(text) else {
+      throw Failure(description: "no line for \(product) in:\n\(output)")
+    }
+    return port
+  }
+
+  private static func append(
+    _ text: String, to path: any WritableKeyPath<State, String> & Sendable, _ state: NIOLockedValueBox<State>
+  ) {
+    let ready = state.withLockedValue { state in
+      state[keyPath: path] += text
+      let ready = state.waiters.filter { state.output.contains($0.needle) }
+      state.waiters.removeAll { state.output.contains($0.needle) }
+      return ready
+    }
+    for waiter in ready { waiter.continuation.resume(returning: true) }
+  }
+}
