@@ -3,7 +3,8 @@
 //
 // Invariants
 //   1. Groups are written one at a time, in order; inside a group, commits of one database stand in sequence.
-//   2. A group is published, delivered to followers and answered only after the engine said that it is durable.
+//   2. A group is published, delivered to followers and answered, in this order, only after the engine said that it
+//      is durable. Whatever is sequenced after a commit is answered after that commit's delivery.
 //   3. No version above the durable ceiling is published: a group that needs a higher one writes it with its rows.
 //   4. After a failed write nothing is written any more: the outcome of that group is unknown until a restart, and
 //      everything in flight and later is answered with that error.
@@ -155,14 +156,19 @@ final class CommitPipeline: Sendable {
       let previous = published.snapshot
       if let snapshot { published.snapshot = snapshot }
       return (
-        group.commits.map { $0.standing.publishLocked($0.version, isCommit: $0.isCommit) }, previous
+        group.commits.map { $0.standing.publishLocked($0) }, previous
       )
     }
     // Releasing a snapshot takes the engine's own lock: not while readers wait for ours.
     withExtendedLifetime(previous) {}
-    for (commit, followers) in zip(group.commits, following) {
+    var delivered: [Standing] = []
+    for (commit, followers) in zip(group.commits, following) where !followers.isEmpty {
       guard let record = commit.record else { continue }
       for follower in followers { follower.deliver(record) }
+      if delivered.last !== commit.standing { delivered.append(commit.standing) }
+    }
+    if !delivered.isEmpty {
+      published.withLock { _ in for standing in delivered { standing.deliveredLocked() } }
     }
     for commit in group.commits { commit.done(nil) }
   }

@@ -20,16 +20,20 @@ final class Standing: @unchecked Sendable {
   private var latest: Version
   /// The newest durable commit; between it and `latest` nothing differs.
   private var newestCommit: Version
+  /// Everything up to it has been delivered to the followers too.
+  private var delivered: Version
   /// No read and no log below it.
   private var floor: Version
   private var followers: [(id: Int, deliver: Deliver)] = []
   private var nextFollower = 0
+  private var isDelivering = false
   private var removed = false
 
   init(_ published: Guarded<Published>, latest: Version, floor: Version) {
     self.published = published
     self.latest = latest
     self.newestCommit = latest
+    self.delivered = latest
     self.floor = floor
   }
 
@@ -38,6 +42,7 @@ final class Standing: @unchecked Sendable {
     var snapshot: any EngineSnapshot
     var latest: Version
     var newestCommit: Version
+    var delivered: Version
     var floor: Version
   }
 
@@ -45,7 +50,8 @@ final class Standing: @unchecked Sendable {
   func moment() throws -> Moment {
     let moment = published.withLock { published -> Moment? in
       guard !removed, let snapshot = published.snapshot else { return nil }
-      return Moment(snapshot: snapshot, latest: latest, newestCommit: newestCommit, floor: floor)
+      return Moment(
+        snapshot: snapshot, latest: latest, newestCommit: newestCommit, delivered: delivered, floor: floor)
     }
     guard let moment else { throw Standing.gone }
     return moment
@@ -70,11 +76,20 @@ final class Standing: @unchecked Sendable {
 
   var floorVersion: Version { published.withLock { _ in floor } }
 
-  /// Takes over a durable version; under the lock of `published`. Returns who follows the log.
-  func publishLocked(_ version: Version, isCommit: Bool) -> [(id: Int, deliver: Deliver)] {
-    if version > latest { latest = version }
-    if isCommit, version > newestCommit { newestCommit = version }
-    return followers
+  /// Takes over a durable commit or reservation; under the lock of `published`. Returns who follows the log.
+  func publishLocked(_ commit: SequencedCommit) -> [(id: Int, deliver: Deliver)] {
+    latest = max(latest, commit.version)
+    if commit.isCommit { newestCommit = max(newestCommit, commit.version) }
+    let following = commit.record == nil ? [] : followers
+    if following.isEmpty, !isDelivering { delivered = latest }
+    if !following.isEmpty { isDelivering = true }
+    return following
+  }
+
+  /// Takes note that all that is published has been delivered; under the lock of `published`.
+  func deliveredLocked() {
+    isDelivering = false
+    delivered = latest
   }
 
   /// Registers a follower of what is published from now on.

@@ -4,7 +4,8 @@
 // Invariants
 //   1. Bodies of one database never run at the same time; what one wrote the next one sees.
 //   2. Versions of commits and reservations strictly increase: max(clock, last + 1 µs).
-//   3. No answer, be it a result, an error or a conflict, leaves before everything its body saw is durable.
+//   3. No answer, be it a result, an error or a conflict, leaves before everything its body saw is durable and has
+//      been delivered to the log's followers.
 
 /// The sequencer of one database.
 // Safety: what is not in `queue` is only touched by `drain`, of which one runs at a time (`Queue.scheduled`); the
@@ -94,8 +95,8 @@ final class Sequencer: @unchecked Sendable {
     let durable: Version
     do {
       let moment = try standing.moment()
-      durable = moment.latest
-      overlay.settle(durable)
+      durable = moment.delivered
+      overlay.settle(moment.latest)
       let reader = RowReader(snapshot: moment.snapshot, layout: layout, tier: .disk)
       if let reads, try changed(since: reads, reader, moment.floor) {
         return whenDurable(durable) { answer(.failure($0 ?? StoreError.conflict)) }
@@ -155,7 +156,7 @@ final class Sequencer: @unchecked Sendable {
     }
   }
 
-  /// Calls `done` once everything sequenced so far is durable.
+  /// Calls `done` once everything sequenced so far is durable and delivered to followers.
   private func whenDurable(_ durable: Version, _ done: @escaping @Sendable (StoreError?) -> Void) {
     if last <= durable { return done(nil) }
     pipeline.submit(

@@ -1,0 +1,58 @@
+// The catalogue: databases by name, numbered once, removed whole.
+
+internal import OrderedStore
+
+extension ConformanceCheck {
+  static let catalogue: [ConformanceCheck] = [
+    ConformanceCheck("names are kept in order over restarts") { run in
+      let names = ["b", "a/ü", "a/u", "a", "realtime/x", "firestore/projects/p/databases/(default)"]
+      let store = try await run.open()
+      for name in names { _ = try await store.database(named: name, history: .openReads) }
+      try await store.close()
+      let again = try await run.open()
+      let sorted = names.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+      try expectEqual(try await again.databaseNames(), sorted, "names")
+      try await again.close()
+    },
+    ConformanceCheck("a database opened twice is one database, with the version it was created at") { run in
+      let store = try await run.open()
+      let first = try await store.database(named: "a", history: .seconds(60))
+      let second = try await store.database(named: "a", history: .seconds(60))
+      _ = try await first.execute(validating: nil) { try $0.set([1], [1]) }
+      let value = try await second.read(at: nil) { try $0.get([1])?.value }
+      try expectEqual(value, [1], "a row written through the other")
+      let created = first.createdVersion
+      try await store.close()
+      let again = try await run.open()
+      let reopened = try await again.database(named: "a", history: .seconds(60))
+      try expectEqual(reopened.createdVersion, created, "the version of creation")
+      let empty = try await reopened.read(at: created) { try $0.rows(.all).count }
+      try expectEqual(empty, 0, "rows at creation")
+      try await again.close()
+    },
+    ConformanceCheck("a removed database is gone, and one of its name begins anew") { run in
+      let store = try await run.open()
+      let other = try await store.database(named: "b", history: .seconds(60))
+      let database = try await store.database(named: "a", history: .seconds(60))
+      for target in [database, other] {
+        _ = try await target.execute(validating: nil) { state in
+          try state.set([1], [1])
+          try state.log([1], nil)
+        }
+      }
+      try await store.removeDatabase(named: "a")
+      try await store.removeDatabase(named: "never there")
+      try await expectError(.unavailable, "a write to a removed database") {
+        _ = try await database.execute(validating: nil) { try $0.set([1], [2]) }
+      }
+      try expectEqual(try await store.databaseNames(), ["b"], "names after the removal")
+      let fresh = try await store.database(named: "a", history: .seconds(60))
+      let rows = try await fresh.read(at: nil) { try $0.rows(.all).count }
+      try expectEqual(rows, 0, "rows of the new database")
+      try expect(try await fresh.log(after: .zero, limit: 9).isEmpty, "log of the new database")
+      let kept = try await other.read(at: nil) { try $0.get([1])?.value }
+      try expectEqual(kept, [1], "a row of the other database")
+      try await store.close()
+    },
+  ]
+}

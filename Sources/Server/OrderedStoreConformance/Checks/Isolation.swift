@@ -1,0 +1,75 @@
+// Readers see whole commits, in order, and never what is not durable.
+
+internal import OrderedStore
+
+extension ConformanceCheck {
+  static let isolation: [ConformanceCheck] = [
+    ConformanceCheck("readers see whole commits only, and time does not run backwards") { run in
+      try await run.withDatabase { database in
+        let keys = (UInt8(0)..<20).map { Key([$0]) }
+        _ = try await database.execute(validating: nil) { state in
+          for key in keys { try state.set(key, number: 0) }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<4 {
+            group.addTask {
+              for _ in 0..<40 {
+                _ = try await database.execute(validating: nil) { state in
+                  let next = try state.number(keys[0]) + 1
+                  for key in keys { try state.set(key, number: next) }
+                }
+              }
+            }
+          }
+          for _ in 0..<4 {
+            group.addTask {
+              var last = -1
+              var lastVersion = Version.zero
+              while last < 160 {
+                let (version, numbers) = try await database.read(at: nil) { view in
+                  (view.version, try keys.map { try view.number($0) })
+                }
+                try expect(Set(numbers).count == 1, "a reader saw part of a commit: \(numbers)")
+                try expect(numbers[0] >= last, "a reader saw \(numbers[0]) after \(last)")
+                try expect(version >= lastVersion, "a reader's version fell")
+                (last, lastVersion) = (numbers[0], version)
+                // Reads from memory never suspend: give the writers their turn.
+                await Task.yield()
+              }
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+    },
+    ConformanceCheck("databases of one store do not see each other") { run in
+      let store = try await run.open()
+      var databases: [any OrderedDatabase] = []
+      for index in 0..<5 {
+        databases.append(try await store.database(named: "db/\(index)", history: .seconds(60)))
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (index, database) in databases.enumerated() {
+          group.addTask {
+            for round in UInt8(0)..<30 {
+              _ = try await database.execute(validating: nil) { state in
+                try state.set([round], [UInt8(index)])
+                try state.log([UInt8(index)], nil)
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      _ = try await databases[1].execute(validating: nil) { try $0.clear(.all) }
+      for (index, database) in databases.enumerated() {
+        let values = try await database.read(at: nil) { try $0.rows(.all).map(\.value) }
+        try expectEqual(
+          values, Array(repeating: [UInt8(index)], count: index == 1 ? 0 : 30), "rows of \(index)")
+        let log = try await database.log(after: .zero, limit: 100).map(\.payload)
+        try expectEqual(log, Array(repeating: [UInt8(index)], count: 30), "log of \(index)")
+      }
+      try await store.close()
+    },
+  ]
+}

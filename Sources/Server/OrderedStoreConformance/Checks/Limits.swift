@@ -1,0 +1,75 @@
+// Keys to 32 KiB, values to 16 MiB and commits to 64 MiB work; what is larger is refused and writes nothing.
+
+internal import OrderedStore
+
+extension ConformanceCheck {
+  static let limits: [ConformanceCheck] = [
+    ConformanceCheck("keys of 32 KiB are stored, found, scanned and read in the past") { run in
+      try await run.withDatabase { database in
+        let zeros = Key(repeating: 0, count: 32 << 10)
+        let ones = Key(repeating: 255, count: 32 << 10)
+        let first = try await database.execute(validating: nil) { state in
+          try state.set(zeros, [1])
+          try state.set(ones, [2])
+        }
+        _ = try await database.execute(validating: nil) { state in
+          try state.clear(zeros)
+          try state.set(ones, [3])
+        }
+        let now = try await database.read(at: nil) { try $0.rows(.all).map(\.value) }
+        try expectEqual(now, [[3]], "values now")
+        let then = try await database.read(at: first.version) {
+          try $0.rows(.all, reverse: true).map(\.value)
+        }
+        try expectEqual(then, [[2], [1]], "values then")
+        for key in [zeros, ones] {
+          try await expectError(.limitExceeded, "a key of 32 KiB and one byte") {
+            _ = try await database.execute(validating: nil) { try $0.set(key + [1], []) }
+          }
+          try await expectError(.limitExceeded, "clearing a key of 32 KiB and one byte") {
+            _ = try await database.execute(validating: nil) { try $0.clear(key + [1]) }
+          }
+        }
+      }
+    },
+    ConformanceCheck("values of 16 MiB are stored, overwritten and read in the past") { run in
+      try await run.withDatabase { database in
+        let large = StoredValue(repeating: 7, count: 16 << 20)
+        let first = try await database.execute(validating: nil) { try $0.set([1], large) }
+        _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+        let then = try await database.read(at: first.version) { try $0.get([1])?.value.count }
+        try expectEqual(then, large.count, "bytes of the value then")
+        let now = try await database.read(at: nil) { try $0.get([1])?.value }
+        try expectEqual(now, [1], "the value now")
+        try await expectError(.limitExceeded, "a value of 16 MiB and one byte") {
+          _ = try await database.execute(validating: nil) { try $0.set([1], large + [1]) }
+        }
+        let after = try await database.read(at: nil) { try $0.get([1])?.value }
+        try expectEqual(after, [1], "the value after a refused write")
+      }
+    },
+    ConformanceCheck("a commit above 64 MiB is refused and writes nothing") { run in
+      try await run.withDatabase { database in
+        let large = StoredValue(repeating: 7, count: 16 << 20)
+        try await expectError(.limitExceeded, "a commit above 64 MiB") {
+          _ = try await database.execute(validating: nil) { state in
+            for byte in UInt8(0)..<5 { try state.set([byte], large) }
+          }
+        }
+        let rows = try await database.read(at: nil) { try $0.rows(.all).count }
+        try expectEqual(rows, 0, "rows after the refused commit")
+      }
+    },
+    ConformanceCheck("names of databases have 1 to 1,024 bytes") { run in
+      let store = try await run.open()
+      let longest = String(repeating: "n", count: 1024)
+      try expectEqual(try await store.database(named: longest, history: .openReads).name, longest, "name")
+      for name in [longest + "n", ""] {
+        try await expectError(.limitExceeded, "a name of \(name.utf8.count) bytes") {
+          _ = try await store.database(named: name, history: .openReads)
+        }
+      }
+      try await store.close()
+    },
+  ]
+}

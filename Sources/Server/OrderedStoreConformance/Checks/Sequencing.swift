@@ -1,0 +1,131 @@
+// `execute`: one body at a time, in the order of the calls, each over all before it; all or nothing.
+
+internal import OrderedStore
+
+private struct Refusal: Error {}
+
+extension ConformanceCheck {
+  static let sequencing: [ConformanceCheck] = [
+    ConformanceCheck("concurrent increments of one key all count") { run in
+      try await run.withDatabase(history: .openReads) { database in
+        try await withThrowingTaskGroup(of: Version.self) { group in
+          for _ in 0..<20 {
+            group.addTask {
+              var last = Version.zero
+              for _ in 0..<25 {
+                let committed = try await database.execute(validating: nil) { state in
+                  let number = try state.number([1]) + 1
+                  try state.set([1], number: number)
+                  return number
+                }
+                try expect(committed.version > last, "versions seen by one caller rise")
+                try expect(committed.wrote, "an increment writes")
+                last = committed.version
+                let seen = try await database.read(at: nil) { try $0.number([1]) }
+                try expect(seen >= committed.result, "an acknowledged increment is visible")
+              }
+              return last
+            }
+          }
+          try await group.waitForAll()
+        }
+        let total = try await database.read(at: nil) { try $0.number([1]) }
+        try expectEqual(total, 500, "the sum of all increments")
+      }
+    },
+    ConformanceCheck("a body that throws writes nothing, and the next does not see it") { run in
+      try await run.withDatabase { database in
+        let before = try await database.execute(validating: nil) { state in
+          try state.set([1], [1])
+          try state.set([2], [2])
+        }
+        let failing = Task {
+          try await database.execute(validating: nil) { state -> Void in
+            try state.set([1], [9])
+            try state.clear([2])
+            try state.set([3], [9])
+            try state.log([9], nil)
+            throw Refusal()
+          }
+        }
+        do {
+          _ = try await failing.value
+          throw ConformanceFailure("the body's error was swallowed")
+        } catch is Refusal {}
+        let state = try await database.execute(validating: nil) { try $0.rows(.all).map(\.value) }
+        try expectEqual(state.result, [[1], [2]], "rows after the refused body")
+        try expectEqual(state.version, before.version, "the version after the refused body")
+        try expect(try await database.log(after: .zero, limit: 10).isEmpty, "a refused body logs nothing")
+      }
+    },
+    ConformanceCheck("a body that writes nothing commits nothing and reports the state it saw") { run in
+      try await run.withDatabase { database in
+        let wrote = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+        let looked = try await database.execute(validating: nil) { try $0.get([1])?.value }
+        try expectEqual(looked.result, [1], "what it saw")
+        try expectEqual(looked.version, wrote.version, "its version")
+        try expect(!looked.wrote, "reading is not writing")
+        let cleared = try await database.execute(validating: nil) { try $0.clear([2]) }
+        try expect(!cleared.wrote, "clearing what is not there is not writing")
+        try expectEqual(database.latestVersion, wrote.version, "the newest version")
+      }
+    },
+    ConformanceCheck("what a body sees of itself carries the version it commits at") { run in
+      try await run.withDatabase { database in
+        let committed = try await database.execute(validating: nil) { state in
+          try state.set([1], [1])
+          return (state.commitVersion, state.version, try state.get([1])?.writtenAt)
+        }
+        try expectEqual(committed.result.0, committed.version, "commitVersion")
+        try expectEqual(committed.result.1, committed.version, "version")
+        try expectEqual(committed.result.2, committed.version, "writtenAt of an own write")
+        let stored = try await database.read(at: nil) { try $0.get([1])?.writtenAt }
+        try expectEqual(stored, committed.version, "writtenAt of the stored row")
+      }
+    },
+    ConformanceCheck("a reserved version lies above every commit before and below every later one") { run in
+      try await run.withDatabase { database in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<8 {
+            group.addTask {
+              var last = Version.zero
+              for _ in 0..<20 {
+                let commit = try await database.execute(validating: nil) { state in
+                  try state.set([1], number: try state.number([1]) + 1)
+                }
+                let reserved = try await database.reserveVersion()
+                try expect(commit.version > last, "a commit lies above what was reserved before it")
+                try expect(reserved > commit.version, "a reservation lies above what was committed before it")
+                let now = try await database.read(at: reserved) { try $0.number([1]) }
+                let again = try await database.read(at: reserved) { try $0.number([1]) }
+                try expectEqual(again, now, "a reserved version shows one state for good")
+                last = reserved
+              }
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+    },
+    ConformanceCheck("a hot range cleared and filled in flight keeps every row of the last filling") { run in
+      try await run.withDatabase { database in
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for round in UInt8(0)..<40 {
+            group.addTask {
+              _ = try await database.execute(validating: nil) { state in
+                let before = try state.rows(KeyRange(prefix: [5])).map(\.value)
+                try expect(Set(before).count <= 1, "a body saw rows of two fillings: \(before)")
+                try expect(before.isEmpty || before.count == 10, "a body saw \(before.count) of 10 rows")
+                try state.clear(KeyRange(prefix: [5]))
+                for byte in UInt8(0)..<10 { try state.set([5, byte], [round]) }
+              }
+            }
+          }
+          try await group.waitForAll()
+        }
+        let rows = try await database.read(at: nil) { try $0.rows(KeyRange(prefix: [5])).map(\.value) }
+        try expect(rows.count == 10 && Set(rows).count == 1, "the last filling is whole: \(rows)")
+      }
+    },
+  ]
+}

@@ -1,0 +1,24 @@
+import EmbeddedStore
+import OrderedStore
+import OrderedStoreConformance
+import Testing
+
+/// A store in a directory of its own, with so small a cache that reads go to the disk too.
+struct EmbeddedSubject: StoreSubject {
+  private let scratch: ScratchDirectory
+
+  init() throws { scratch = try ScratchDirectory() }
+
+  func open(_ options: StoreOptions) async throws -> any OrderedStore {
+    let embedded = EmbeddedOptions(store: options, blockCacheBytes: 1 << 20, memtableBytes: 1 << 20)
+    return try await EmbeddedStore.open(directory: scratch.path, embedded)
+  }
+}
+
+@Suite("The contract, kept on disk")
+struct EmbeddedConformanceTests {
+  @Test("the store on disk keeps the contract", arguments: ConformanceCheck.all, [1, 2])
+  func keepsTheContract(_ check: ConformanceCheck, seed: UInt64) async throws {
+    try await check.run(try EmbeddedSubject(), seed: seed)
+  }
+}
