@@ -80,6 +80,12 @@ actor Client: RealtimeSink, RealtimeSinkGroup {
     }
   }
 
+  /// What was told since the last call.
+  func takeTold() -> [Told] {
+    defer { told = [] }
+    return told
+  }
+
   func set(_ path: Path, _ node: Node) async -> RealtimeResponse {
     await ask { $0.set(path, to: node, request: $1) }
   }

@@ -1,0 +1,149 @@
+// What a session registered for its end: when it happens, what supersedes what, and that it happens exactly once.
+
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("onDisconnect")
+struct OnDisconnectTests {
+  private func open(_ store: any OrderedStore, _ policy: any AccessPolicy = EmulatorPolicy()) async throws
+    -> RealtimeDatabase
+  {
+    try await RealtimeEngine(store: store, policy: policy).database("presence")
+  }
+
+  /// The value at a path once everything submitted before has happened.
+  private func value(_ database: RealtimeDatabase, _ path: Path = "/") async throws -> String {
+    try await database.get(path, as: .administrator).text
+  }
+
+  @Test("What was registered is written when the connection closes, and seen by others")
+  func close() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    let watcher = Client(database)
+    await phone.ask { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
+    _ = await phone.set("state/u1", ["on": true])
+    await watcher.ask { $0.listen("state", hash: "", request: $1) }
+    _ = await watcher.drain()
+    phone.connection.close()
+    phone.connection.close()
+    await watcher.ask { $0.get("none", request: $1) }
+    #expect(await watcher.drain() == ["d state/u1/on false", "2 ok null"])
+  }
+
+  @Test("Everything a session registered is one write")
+  func atomic() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    let watcher = Client(database)
+    _ = await phone.set("a", ["x": 1, "y": 1, "z": 1])
+    await phone.ask { $0.onDisconnectUpdate("a", [("x", 2), ("y", nil)], request: $1) }
+    await phone.ask { $0.onDisconnectSet("b", to: 5, request: $1) }
+    await watcher.ask { $0.listen("/", hash: "", request: $1) }
+    _ = await watcher.drain()
+    phone.connection.close()
+    await watcher.ask { $0.get("none", request: $1) }
+    #expect(await watcher.drain() == ["m  {a/x:2,a/y:null,b:5}", "2 ok null"])
+  }
+
+  @Test("Timestamps are those of the end, not of the registration")
+  func timestamp() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    await phone.ask { $0.onDisconnectSet("at", to: .leaf(.deferred(.timestamp)), request: $1) }
+    await phone.ask { $0.onDisconnectSet("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
+    _ = await phone.set("n", 41)
+    let before = SystemTime.milliseconds()
+    phone.connection.close()
+    guard case .int(let at)? = try await database.get("at", as: .administrator).leafValue else {
+      return #expect(Bool(false), "no timestamp")
+    }
+    #expect(at >= before)
+    #expect(try await value(database, "n") == "42")
+  }
+
+  @Test("A set supersedes what was registered at and below it; a cancel forgets it")
+  func supersede() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    await phone.ask { $0.onDisconnectSet("a/b/c", to: 1, request: $1) }
+    await phone.ask { $0.onDisconnectSet("a/b", to: ["d": 2], request: $1) }
+    await phone.ask { $0.onDisconnectSet("a/b/e", to: 3, request: $1) }
+    await phone.ask { $0.onDisconnectSet("k/x", to: 1, request: $1) }
+    await phone.ask { $0.onDisconnectSet("k/y", to: 1, request: $1) }
+    await phone.ask { $0.onDisconnectSet("kk", to: 1, request: $1) }
+    await phone.ask { $0.onDisconnectCancel("k", request: $1) }
+    phone.connection.close()
+    #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
+  }
+
+  @Test("A session that was taken over ends before anything submitted later")
+  func takeOver() async throws {
+    let database = try await open(MemoryStore())
+    let old = Client(database)
+    await old.ask { $0.onDisconnectSet("state/u1/on", to: false, request: $1) }
+    _ = await old.set("state/u1/on", true)
+    let new = Client(database)
+    database.takeOver(session: old.connection.session)
+    await new.ask { $0.listen("state", hash: "", request: $1) }
+    _ = await new.set("state/u1/on", true)
+    old.connection.close()
+    #expect(try await value(database) == "{state:{u1:{on:true}}}")
+    #expect(await new.drain() == ["d state {u1:{on:false}}", "1 ok", "d state/u1/on true", "2 ok"])
+  }
+
+  @Test("A server that was killed fires it at its next start, once")
+  func kill() async throws {
+    let store = try MemoryStore()
+    let first = try await open(store)
+    let phone = Client(first)
+    await phone.ask { $0.onDisconnectSet("on", to: false, request: $1) }
+    await phone.ask {
+      $0.onDisconnectSet("count", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
+    }
+    _ = await phone.set("on", true)
+    let second = try await open(store)
+    #expect(try await value(second) == "{count:1,on:false}")
+    _ = try await second.set("on", to: "later", as: .administrator)
+    let third = try await open(store)
+    #expect(try await value(third) == "{count:1,on:'later'}")
+  }
+
+  @Test("What a policy no longer allows when the session ends is dropped, the rest happens")
+  func policyAtTheEnd() async throws {
+    let database = try await open(MemoryStore(), OwnPathPolicy())
+    let phone = Client(database, as: Caller(.user(id: "u1", claims: .empty)))
+    #expect(await phone.ask { $0.onDisconnectSet("u2/x", to: 1, request: $1) }.text == "permission_denied")
+    #expect(await phone.ask { $0.onDisconnectSet("u1/x", to: 1, request: $1) }.text == "ok")
+    await phone.ask { $0.authenticate(Caller(.user(id: "u2", claims: .empty)), request: $1) }
+    #expect(await phone.ask { $0.onDisconnectSet("u2/y", to: 2, request: $1) }.text == "ok")
+    phone.connection.close()
+    #expect(try await value(database) == "{u2:{y:2}}")
+  }
+
+  @Test("A caller survives the server that knew it")
+  func callerInRows() async throws {
+    let store = try MemoryStore()
+    let first = try await open(store, OwnPathPolicy())
+    let phone = Client(first, as: Caller(.user(id: "u1", claims: .object([("x", .leaf(.int(1)))]))))
+    await phone.ask { $0.onDisconnectSet("u1/x", to: 1, request: $1) }
+    let second = try await open(store, OwnPathPolicy())
+    #expect(try await value(second) == "{u1:{x:1}}")
+  }
+}
+
+/// Users may read and write below their own id, administrators everything.
+struct OwnPathPolicy: AccessPolicy {
+  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+    guard case .user(let id, _) = caller.identity else {
+      return caller.identity == .administrator ? nil : .permissionDenied
+    }
+    switch operation {
+    case .read(let path, _): return path.first?.text == id ? nil : .permissionDenied
+    case .write(let changes):
+      return changes.allSatisfy { $0.path.first?.text == id } ? nil : .permissionDenied
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// Access is decided on every way to data, on the state the operation itself sees.
+
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("Access to the Realtime Database")
+struct AccessTests {
+  private let user = Caller(.user(id: "u1", claims: .empty))
+
+  private func open(_ policy: any AccessPolicy) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: MemoryStore(), policy: policy).database("access")
+  }
+
+  @Test("In production without rules only administrators may do anything")
+  func production() async throws {
+    let database = try await open(ProductionPolicy())
+    for caller in [Caller.anonymous, user] {
+      let client = Client(database, as: caller)
+      #expect(await client.set("a", 1).text == "permission_denied")
+      #expect(await client.ask { $0.update("/", [("a", 1)], request: $1) }.text == "permission_denied")
+      #expect(await client.ask { $0.get("a", request: $1) }.text == "permission_denied")
+      #expect(await client.ask { $0.listen("a", hash: "", request: $1) }.text == "permission_denied")
+      #expect(await client.ask { $0.onDisconnectSet("a", to: 1, request: $1) }.text == "permission_denied")
+      await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: caller) }
+      await #expect(throws: RealtimeError.permissionDenied) { try await database.getShallow("a", as: caller) }
+      await #expect(throws: RealtimeError.permissionDenied) {
+        try await database.set("a", to: 1, ifHash: "wrong", as: caller)
+      }
+    }
+    _ = try await database.set("a", to: 1, as: .administrator)
+    #expect(try await database.get("a", as: .administrator) == 1)
+  }
+
+  @Test("A conditional write that is not allowed does not reveal whether its hash matches")
+  func noOracle() async throws {
+    let database = try await open(OwnPathPolicy())
+    _ = try await database.set("u2/x", to: 5, as: .administrator)
+    let client = Client(database, as: user)
+    for hash in [Node.leaf(.int(5)).hash, "wrong"] {
+      let answer = await client.ask { $0.set("u2/x", to: 6, ifHash: hash, request: $1) }
+      #expect(answer.text == "permission_denied")
+    }
+  }
+
+  @Test("What follows a change of caller on a connection runs as the new one; lost listens are cancelled")
+  func reauthentication() async throws {
+    let database = try await open(OwnPathPolicy())
+    let client = Client(database)
+    let user = user
+    #expect(await client.ask { $0.listen("u1", hash: "", request: $1) }.text == "permission_denied")
+    // Both are sent at once: the listen must be judged after the caller is known.
+    let first = await client.send { $0.authenticate(user, request: $1) }
+    let second = await client.send { $0.listen("u1", hash: "", request: $1) }
+    #expect(await client.answer(to: first).text == "ok")
+    #expect(await client.answer(to: second).text == "ok")
+    _ = await client.set("u1/a", 1)
+    _ = await client.drain()
+    await client.ask { $0.authenticate(.anonymous, request: $1) }
+    #expect(await client.drain() == ["c u1 permission_denied", "5 ok"])
+    _ = try await database.set("u1/a", to: 2, as: .administrator)
+    await client.ask { $0.authenticate(user, request: $1) }
+    #expect(await client.drain() == ["6 ok"])
+  }
+
+  @Test("A policy sees the tree before and after the write it decides")
+  func beforeAndAfter() async throws {
+    struct Counter: AccessPolicy {
+      func decide(
+        _ caller: Caller, _ operation: AccessOperation, view: any AccessView
+      ) throws -> RealtimeError? {
+        guard case .write = operation else { return nil }
+        let sum = try view.nodeAfter(at: "a").childCount + view.nodeAfter(at: "b/c").childCount
+        return try view.node(at: "/").childCount <= 2 && sum <= 3 ? nil : .permissionDenied
+      }
+    }
+    let client = Client(try await open(Counter()))
+    #expect(await client.ask { $0.update("/", [("a/1", 1), ("b/c/1", 1)], request: $1) }.text == "ok")
+    #expect(await client.set("b", ["c": ["1": 1, "2": 1]]).text == "ok")
+    #expect(await client.set("a/2", 1).text == "permission_denied")
+    #expect(await client.set("b/c/1", nil).text == "ok")
+    #expect(await client.set("a/2", 1).text == "ok")
+  }
+
+  @Test("A read ordered by what no index covers is refused, a listen is warned")
+  func noIndex() async throws {
+    struct Unindexed: AccessPolicy {
+      func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+        nil
+      }
+      func hasIndex(on ordering: Ordering, at path: Path) -> Bool { false }
+    }
+    let client = Client(try await open(Unindexed()))
+    let query = QuerySpec(ordering: .child("due"), limit: .last(2))
+    let expected = RealtimeError(
+      .failure, "Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules")
+    guard case .failure(let error) = await client.ask({ $0.get("notes", query: query, request: $1) }) else {
+      return #expect(Bool(false), "no error")
+    }
+    #expect(error == expected)
+    let listen = await client.ask { $0.listen("notes", query: query, tag: 1, hash: "", request: $1) }
+    #expect(listen.text == "ok no_index")
+    let byKey = QuerySpec(ordering: .key, limit: .last(2))
+    #expect(await client.ask { $0.get("notes", query: byKey, request: $1) }.text == "ok null")
+  }
+}

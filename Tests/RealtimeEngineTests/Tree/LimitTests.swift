@@ -1,0 +1,111 @@
+// What bad input gets: the product's error for that request alone, and an unharmed database.
+
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("Limits of the Realtime Database")
+struct LimitTests {
+  private func open(_ limits: RealtimeLimits = .standard) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database("limits")
+  }
+
+  private func failure(_ client: Client, _ path: Path, _ node: Node) async -> String {
+    guard case .failure(let error) = await client.set(path, node) else { return "ok" }
+    return error.description
+  }
+
+  @Test("Data may lie 32 levels deep, not 33, path and value together")
+  func depth() async throws {
+    let client = Client(try await open())
+    let deep = Path(keys: Array(repeating: "k", count: 31))
+    #expect(await failure(client, deep, ["a": 1]) == "ok")
+    #expect(await failure(client, deep, ["a": ["b": 1]]).contains("32 levels"))
+    #expect(await failure(client, deep.child("a").child("b"), 1).contains("32 levels"))
+    #expect(await failure(client, deep.child("a").child(.priority), 1) == "ok")
+  }
+
+  @Test("Keys, strings and numbers that cannot be stored are refused", arguments: [
+    (Path(keys: ["a."]), Node.leaf(.int(1))), (Path(keys: [Key(String(repeating: "x", count: 769))]), .leaf(.int(1))),
+    ("a", .object([("b$", .leaf(.int(1)))])), ("a", .object([(Key(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
+    ("a", .leaf(.double(.nan))), ("a", .leaf(.double(.infinity))), ("a", .leaf(.int(1), priority: .number(.infinity))),
+    ("a", .leaf(.string(String(repeating: "x", count: 10 * 1024 * 1024 + 1)))), ("a/.priority", .object([("b", .leaf(.int(1)))])),
+    (Path(keys: [".priority", "a"]), .leaf(.int(1))), (Path(keys: [".info"]), .leaf(.int(1))),
+  ])
+  func refused(path: Path, node: Node) async throws {
+    let database = try await open()
+    let client = Client(database)
+    #expect(await failure(client, path, node).hasPrefix("failure"))
+    #expect(try await database.get("/", as: .anonymous).isEmpty)
+  }
+
+  @Test("A string of 10 MiB is stored and read back")
+  func largeString() async throws {
+    let database = try await open()
+    let text = String(repeating: "é", count: 5 * 1024 * 1024)
+    _ = try await database.set("big", to: .leaf(.string(text)), as: .anonymous)
+    #expect(try await database.get("big", as: .anonymous) == .leaf(.string(text)))
+  }
+
+  @Test("A write above the limit is write_too_big, a read above it too_big, and the next request goes on")
+  func sizes() async throws {
+    var limits = RealtimeLimits()
+    limits.socketWriteBytes = 2_000
+    limits.responseBytes = 5_000
+    let database = try await open(limits)
+    let client = Client(database)
+    let wide = Node.object((0..<100).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    #expect(await client.set("a", wide).text == "ok")
+    let wider = Node.object((0..<200).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    #expect(await client.set("b", wider).text == "write_too_big")
+    for i in 0..<4 { _ = try await database.set(Path("c/\(i)"), to: wide, as: .anonymous) }
+    let cold = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+      .database("cold")
+    for i in 0..<4 { _ = try await cold.set(Path("c/\(i)"), to: wide, as: .anonymous) }
+    let reader = Client(cold)
+    #expect(await reader.ask { $0.get("c", request: $1) }.text == "too_big")
+    #expect(await reader.ask { $0.listen("c", hash: "", request: $1) }.text == "too_big")
+    #expect(try await cold.getShallow("c", as: .anonymous) == .children(["0", "1", "2", "3"]))
+    #expect(await reader.ask { $0.get("c/1/k5", request: $1) }.text == "ok '0123456789'")
+  }
+
+  @Test("A connection may hold so many listens and no more")
+  func listens() async throws {
+    var limits = RealtimeLimits()
+    limits.listensPerConnection = 3
+    let client = Client(try await open(limits))
+    for i in 0..<3 { #expect(await client.ask { $0.listen(Path("a/\(i)"), hash: "", request: $1) }.text == "ok") }
+    #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "failure")
+    #expect(await client.ask { $0.listen("a/2", hash: "", request: $1) }.text == "ok")
+    await client.ask { $0.unlisten("a/0", request: $1) }
+    #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "ok")
+  }
+
+  @Test("A batch with one write that is too large for a commit fails that one alone")
+  func tooLargeForACommit() async throws {
+    let database = try await open()
+    let client = Client(database)
+    let huge = Node.object((0..<9).map { i in
+      (Key("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
+    })
+    async let first = database.set("a", to: 1, as: .anonymous)
+    async let second = database.set("huge", to: huge, as: .anonymous)
+    async let third = database.set("b", to: 2, as: .anonymous)
+    _ = try await (first, third)
+    do {
+      _ = try await second
+      Issue.record("a write above the store's limit was accepted")
+    } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
+    #expect(await client.ask { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
+  }
+
+  @Test("Names of namespaces are checked, and namespaces are separate", arguments: ["", "a/b", "a b", "é"])
+  func namespaces(bad: String) async throws {
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    await #expect(throws: RealtimeError.self) { _ = try await engine.database(bad) }
+    _ = try await engine.database("one").set("a", to: 1, as: .anonymous)
+    #expect(try await engine.database("two").get("/", as: .anonymous).isEmpty)
+    #expect(try await engine.namespaces() == ["one", "two"])
+  }
+}
