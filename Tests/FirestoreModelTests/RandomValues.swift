@@ -94,8 +94,10 @@ struct RandomValues {
   mutating func documentName() -> DocumentName {
     let database = DatabaseName(
       project: pick(["p", "p-1", "q"]), database: pick(["(default)", "other", "others"]))
-    let ids = ["a", "b", "a-b", "a\u{1}", "__id7__", "__id-7__", "__id12__", "é", "😀", "\u{FFFD}"]
-    let path = ResourcePath((0..<2 * (1 + below(2))).map { _ in pick(ids) })
+    let ids = ["a", "b", "a-b", "a\u{1}", "é", "😀", "\u{FFFD}", "__id7__", "__id-7__", "__id12__"]
+    // Only documents have numeric ids.
+    let path = ResourcePath(
+      (0..<2 * (1 + below(2))).map { $0.isMultiple(of: 2) ? ids[below(7)] : pick(ids) })
     guard let name = DocumentName(database: database, path: path) else { preconditionFailure("even path") }
     return name
   }

@@ -27,10 +27,11 @@ public struct BloomFilter: Hashable, Sendable {
     self.hashCount = hashCount
   }
 
-  /// An empty filter for a number of names: about 20 bits each, so that one stranger in ten thousand or
-  /// fewer is claimed.
+  /// An empty filter for a number of names: some 20 bits each, so that one stranger in ten thousand or
+  /// fewer is claimed. The number of bits is prime, since a name's hashes step through the bits by a fixed
+  /// distance, which must not share a factor with it; and some 64 at least, since averages need a few names.
   public init(expecting count: Int) {
-    let bits = count * 20
+    let bits = count == 0 ? 0 : BloomFilter.prime(from: max(count * 20, 64))
     bitmap = [UInt8](repeating: 0, count: (bits + 7) / 8)
     padding = bitmap.count * 8 - bits
     // Bits per name times ln 2 is the number of hashes with the fewest false claims.
@@ -41,6 +42,17 @@ public struct BloomFilter: Hashable, Sendable {
   public init(_ names: some Collection<DocumentName>) {
     self.init(expecting: names.count)
     for name in names { insert(name.description) }
+  }
+
+  /// The least prime number not below another.
+  private static func prime(from number: Int) -> Int {
+    var candidate = number | 1
+    while !stride(from: 3, through: Int(Double(candidate).squareRoot()), by: 2)
+      .allSatisfy({ !candidate.isMultiple(of: $0) })
+    {
+      candidate += 2
+    }
+    return candidate
   }
 
   /// The number of bits.

@@ -1,0 +1,137 @@
+// Writes, preconditions and transforms applied to documents.
+
+import FirestoreModel
+import Testing
+
+@Suite("Writes")
+struct WriteTests {
+  static let database = DatabaseName(project: "p")
+  static let time = Timestamp(seconds: 100, nanoseconds: 123_456_000)
+
+  static func name(_ path: ResourcePath = "books/b1") throws -> DocumentName {
+    try #require(DocumentName(database: database, path: path))
+  }
+
+  static func apply(_ operation: FieldTransform.Operation, to value: Value?) -> Value {
+    FieldTransform(FieldPath(field: "f"), operation).apply(to: value, requestTime: time).value
+  }
+
+  static func refusal(_ write: Write) -> String? {
+    failure { () throws(FirestoreError) in try write.validate(in: database) }?.message
+  }
+
+  @Test("an update without a mask replaces, with a mask merges, with an empty mask only creates")
+  func updates() throws {
+    let name = try Self.name()
+    let replace = Write(.update(name, fields: ["a": 1]))
+    #expect(replace.apply(to: ["b": 2], requestTime: Self.time).fields == ["a": 1])
+    #expect(replace.apply(to: nil, requestTime: Self.time).fields == ["a": 1])
+    let merge = Write(
+      .update(name, fields: ["a": 1, "c": 3]), mask: [FieldPath(field: "a"), FieldPath(field: "b")])
+    #expect(merge.apply(to: ["b": 2, "d": 4], requestTime: Self.time).fields == ["a": 1, "d": 4])
+    let touch = Write(.update(name, fields: ["a": 1]), mask: [])
+    #expect(touch.apply(to: nil, requestTime: Self.time).fields == [:])
+    #expect(touch.apply(to: ["b": 2], requestTime: Self.time).fields == ["b": 2])
+  }
+
+  @Test("delete removes, verify changes nothing, a transform alone creates the document")
+  func otherOperations() throws {
+    let name = try Self.name()
+    #expect(Write(.delete(name)).apply(to: ["a": 1], requestTime: Self.time).fields == nil)
+    #expect(Write(.verify(name)).apply(to: ["a": 1], requestTime: Self.time).fields == ["a": 1])
+    #expect(Write(.verify(name)).apply(to: nil, requestTime: Self.time).fields == nil)
+    let transform = Write(.transform(name, [FieldTransform(FieldPath(field: "n"), .increment(2))]))
+    let outcome = transform.apply(to: nil, requestTime: Self.time)
+    #expect(outcome.fields == ["n": 2] && outcome.transformResults == [2])
+  }
+
+  @Test("transforms follow the update's fields in order, also several on one field")
+  func sequence() throws {
+    let n = FieldPath(field: "n")
+    let write = Write(
+      .update(try Self.name(), fields: ["n": 5]), mask: [n],
+      transforms: [FieldTransform(n, .increment(2)), FieldTransform(n, .maximum(10))])
+    let outcome = write.apply(to: nil, requestTime: Self.time)
+    #expect(outcome.fields == ["n": 10] && outcome.transformResults == [7, 10])
+  }
+
+  @Test("server timestamps have milliseconds")
+  func serverTimestamp() {
+    #expect(
+      Self.apply(.serverTimestamp, to: 1) == .timestamp(Timestamp(seconds: 100, nanoseconds: 123_000_000)))
+  }
+
+  @Test("increment keeps integers and saturates, promotes to double, and sets what is no number")
+  func increment() {
+    #expect(Self.apply(.increment(2), to: nil) == 2 && Self.apply(.increment(2), to: "x") == 2)
+    #expect(Self.apply(.increment(2), to: 3) == 5 && Self.apply(.increment(0.5), to: 3) == 3.5)
+    #expect(Self.apply(.increment(1), to: 1.5) == 2.5)
+    #expect(Self.apply(.increment(1), to: .integer(.max)) == .integer(.max))
+    #expect(Self.apply(.increment(-1), to: .integer(.min)) == .integer(.min))
+    #expect(Self.apply(.increment(.double(.nan)), to: 1).isNaN)
+  }
+
+  @Test("maximum and minimum take the winner's type, keep ties and give in to NaN")
+  func extremes() {
+    #expect(Self.apply(.maximum(5), to: 3.5) == 5 && Self.apply(.maximum(2.5), to: 3) == 3)
+    #expect(Self.apply(.maximum(3.0), to: 3) == 3 && Self.apply(.minimum(3), to: 3.0) == 3.0)
+    #expect(
+      Self.apply(.maximum(.double(-0.0)), to: 0) == 0 && Self.apply(.minimum(0), to: -0.0) == .double(-0.0))
+    #expect(Self.apply(.minimum(1), to: "x") == 1 && Self.apply(.minimum(1), to: nil) == 1)
+    #expect(
+      Self.apply(.maximum(.double(.nan)), to: 1).isNaN && Self.apply(.minimum(1), to: .double(.nan)).isNaN)
+  }
+
+  @Test("array transforms compare by value: 1 is 1.0, NaN is NaN, null is null")
+  func arrays() {
+    let nan = Value.double(.nan)
+    #expect(Self.apply(.appendMissing([1.0, "b", "b", nan, nan]), to: [1, "a"]) == [1, "a", "b", nan])
+    #expect(Self.apply(.appendMissing([1]), to: "x") == [1] && Self.apply(.appendMissing([]), to: nil) == [])
+    #expect(Self.apply(.removeAll([1, .null, nan]), to: [1.0, .null, 2, 1, nan]) == [2])
+    #expect(Self.apply(.removeAll([1]), to: nil) == [])
+    let outcome = FieldTransform(FieldPath(field: "f"), .appendMissing([1])).apply(
+      to: nil, requestTime: Self.time)
+    #expect(outcome.result == .null)
+  }
+
+  @Test("preconditions fail with the codes that clients act on")
+  func preconditions() throws {
+    let name = try Self.name()
+    func check(_ condition: Precondition, _ stored: Timestamp?) -> FirestoreError? {
+      failure { () throws(FirestoreError) in try condition.check(name, updateTime: stored) }
+    }
+    let (t1, t2) = (Timestamp(microseconds: 1), Timestamp(microseconds: 2))
+    #expect(
+      check(.exists(true), t1) == nil && check(.exists(false), nil) == nil
+        && check(.updateTime(t1), t1) == nil)
+    #expect(check(.exists(true), nil) == .notFound("No document to update: \(name)"))
+    #expect(check(.exists(false), t1) == .alreadyExists("Document already exists: \(name)"))
+    #expect(
+      check(.updateTime(t1), t2)
+        == .failedPrecondition("the stored version (2) does not match the required base version (1)"))
+    #expect(check(.updateTime(t1), nil)?.code == .failedPrecondition)
+  }
+
+  @Test("writes that can never be applied are refused in the product's words")
+  func validation() throws {
+    let name = try Self.name()
+    let transform = FieldTransform(FieldPath(field: "n"), .increment("x"))
+    #expect(Self.refusal(Write(.delete(name), mask: [])) == "a delete must not specify a document mask.")
+    #expect(
+      Self.refusal(
+        Write(.delete(name), transforms: [FieldTransform(FieldPath(field: "n"), .serverTimestamp)]))
+        == "a delete must not specify a update transform.")
+    #expect(Self.refusal(Write(.transform(name, []))) != nil)
+    #expect(
+      Self.refusal(Write(.update(name, fields: [:]), transforms: [transform])) == "Input must be a number.")
+    #expect(
+      Self.refusal(Write(.update(name, fields: [:]), mask: [.documentID]))
+        == "field name __name__ is reserved")
+    #expect(Self.refusal(Write(.update(name, fields: ["__x__": 1]))) != nil)
+    #expect(
+      Self.refusal(Write(.update(name, fields: ["__x__": 1, "a": 1]), mask: [FieldPath(field: "a")])) == nil)
+    let elsewhere = try #require(DocumentName(database: DatabaseName(project: "q"), path: "a/b"))
+    #expect(Self.refusal(Write(.delete(elsewhere))) != nil)
+    #expect(Self.refusal(Write(.verify(name), precondition: .exists(false))) == nil)
+  }
+}

@@ -1,0 +1,1 @@
+../FirestoreModelTests/ConformanceVectors.swift

@@ -1,0 +1,1 @@
+../FirestoreModelTests/Queries/RandomQueries.swift

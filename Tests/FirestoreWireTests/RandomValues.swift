@@ -1,0 +1,1 @@
+../FirestoreModelTests/RandomValues.swift
