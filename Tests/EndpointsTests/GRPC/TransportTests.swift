@@ -154,7 +154,7 @@ struct TransportTests {
   @Test("grpc-timeout ends the call with DEADLINE_EXCEEDED and cancels its work")
   func deadline() async throws {
     try await withEcho { echo, client in
-      let call = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 50_000_000))
+      let call = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 1_000_000_000))
       try await call.send(raw: framed([]), endStream: true)
       #expect(try await call.status().code == .deadlineExceeded)
       #expect(try await echo.events.next() == .started("Hang"))

@@ -210,7 +210,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard reading != enabled, let context else { return }
     reading = enabled
     try? context.channel.syncOptions?.setOption(.autoRead, value: enabled)
-    if enabled { deliver() }
+    if enabled {
+      deliver()
+      // A stream channel does not start to read by itself when automatic reading comes back.
+      context.read()
+    }
   }
 
   /// Asks a conversation to end soon.

@@ -1,0 +1,299 @@
+"""Google's own Python client for Cloud Firestore against Hearth: documents, queries, listeners, transactions."""
+
+import queue
+import threading
+
+import pytest
+from google.api_core import exceptions
+from google.cloud import firestore
+from google.cloud.firestore_v1.base_query import FieldFilter
+
+from conftest import eventually
+
+
+@pytest.fixture
+def client(shared_hearth, monkeypatch):
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", shared_hearth.firestore)
+    client = firestore.Client(project=shared_hearth.project)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def collection(client, request):
+    """A collection of the test's own."""
+    return client.collection(request.node.name.replace("[", "-").replace("]", ""))
+
+
+class Snapshots:
+    """What a listener saw, one entry for each snapshot."""
+
+    def __init__(self, watched):
+        self.seen = queue.Queue()
+        self.watch = watched.on_snapshot(self._receive)
+
+    def _receive(self, documents, changes, read_time):
+        self.seen.put(({d.id: d.to_dict() for d in documents}, [(c.type.name, c.document.id) for c in changes]))
+
+    def next(self):
+        return self.seen.get(timeout=15)
+
+    def until(self, state):
+        """Takes snapshots until one shows exactly this state; returns all changes seen on the way."""
+        changes = []
+        while True:
+            documents, new = self.next()
+            changes += new
+            if documents == state:
+                return changes
+
+    def close(self):
+        self.watch.unsubscribe()
+
+
+def test_a_document_is_created_read_updated_and_deleted(collection):
+    document = collection.document("b1")
+    document.create({"title": "Dune", "pages": 412})
+    with pytest.raises(exceptions.AlreadyExists):
+        document.create({"title": "again"})
+    snapshot = document.get()
+    assert snapshot.to_dict() == {"title": "Dune", "pages": 412}
+    assert snapshot.create_time == snapshot.update_time
+    document.update({"pages": 413, "author.name": "Herbert"})
+    updated = document.get()
+    assert updated.to_dict() == {"title": "Dune", "pages": 413, "author": {"name": "Herbert"}}
+    assert updated.create_time == snapshot.create_time
+    assert updated.update_time > snapshot.update_time
+    document.set({"pages": 414}, merge=True)
+    assert document.get().get("pages") == 414
+    document.set({"only": True})
+    assert document.get().to_dict() == {"only": True}
+    document.delete()
+    assert not document.get().exists
+    document.delete()
+
+
+def test_every_type_of_value_comes_back_as_it_was(client, collection):
+    from datetime import datetime, timezone
+
+    from google.cloud.firestore_v1.vector import Vector
+
+    value = {
+        "null": None, "true": True, "integer": -(2**63), "double": 1.5, "infinite": float("inf"),
+        "text": "Käfer 😀 \u0000", "bytes": b"\x00\xff", "time": datetime(2024, 2, 29, 12, 0, 0, 123456, timezone.utc),
+        "point": firestore.GeoPoint(-33.9, 151.2), "reference": client.document("a/b"),
+        "array": [1, "two", {"three": 3}], "map": {"a.b": {"c": []}}, "vector": Vector([1.0, 2.0]),
+        "empty": {}, "none": [],
+    }
+    document = collection.document("all")
+    document.set(value)
+    assert document.get().to_dict() == value
+
+
+def test_preconditions_fail_as_the_product_says(client, collection):
+    document = collection.document("d")
+    with pytest.raises(exceptions.NotFound):
+        document.update({"a": 1})
+    document.set({"a": 1})
+    stale = document.get().update_time
+    document.update({"a": 2})
+    with pytest.raises(exceptions.FailedPrecondition):
+        document.update({"a": 3}, option=client.write_option(last_update_time=stale))
+    with pytest.raises(exceptions.InvalidArgument):
+        collection.document("__reserved__").set({"a": 1})
+    assert document.get().to_dict() == {"a": 2}
+
+
+def test_transforms_run_on_the_server(collection):
+    document = collection.document("d")
+    document.set({"n": 1, "tags": ["a"], "at": firestore.SERVER_TIMESTAMP})
+    document.update({
+        "n": firestore.Increment(2), "tags": firestore.ArrayUnion(["a", "b"]), "max": firestore.Maximum(7),
+    })
+    after = document.get().to_dict()
+    assert (after["n"], after["tags"], after["max"]) == (3, ["a", "b"], 7)
+    assert after["at"].microsecond % 1000 == 0
+    document.update({"tags": firestore.ArrayRemove(["a"]), "n": firestore.DELETE_FIELD})
+    assert "n" not in document.get().to_dict()
+    assert document.get().get("tags") == ["b"]
+
+
+def test_a_batch_is_atomic(client, collection):
+    batch = client.batch()
+    batch.set(collection.document("a"), {"n": 1})
+    batch.update(collection.document("missing"), {"n": 2})
+    with pytest.raises(exceptions.NotFound):
+        batch.commit()
+    assert not collection.document("a").get().exists
+    batch = client.batch()
+    for index in range(600):
+        batch.set(collection.document(f"d{index:03}"), {"n": index})
+    assert len(batch.commit()) == 600
+    found = {s.id for s in client.get_all([collection.document("d000"), collection.document("no")]) if s.exists}
+    assert found == {"d000"}
+
+
+def test_queries_filter_order_limit_and_page(collection):
+    for index in range(30):
+        collection.document(f"d{index:02}").set({"i": index, "even": index % 2 == 0, "tags": [f"t{index % 3}"]})
+
+    def ids(query):
+        return [document.id for document in query.stream()]
+
+    assert ids(collection.where(filter=FieldFilter("i", ">=", 27))) == ["d27", "d28", "d29"]
+    assert ids(collection.where(filter=FieldFilter("i", "==", 5))) == ["d05"]
+    assert ids(collection.where(filter=FieldFilter("tags", "array_contains", "t2")).limit(2)) == ["d02", "d05"]
+    assert ids(collection.order_by("i", direction="DESCENDING").limit(2)) == ["d29", "d28"]
+    even = collection.where(filter=FieldFilter("even", "==", True)).order_by("i", direction="DESCENDING")
+    assert ids(even.limit(3)) == ["d28", "d26", "d24"]
+    assert ids(collection.order_by("i").start_after({"i": 3}).end_at({"i": 6})) == ["d04", "d05", "d06"]
+    assert ids(collection.order_by("i").start_at(collection.document("d28").get())) == ["d28", "d29"]
+    assert ids(collection.order_by("i").offset(28)) == ["d28", "d29"]
+    assert ids(collection.where(filter=FieldFilter("i", ">", 100))) == []
+    assert len(ids(collection)) == 30
+    assert [d.to_dict() for d in collection.select(["i"]).order_by("i").limit(1).stream()] == [{"i": 0}]
+    with pytest.raises(exceptions.InvalidArgument):
+        ids(collection.where(filter=FieldFilter("i", "in", list(range(40)))))
+
+
+def test_collections_are_listed(client, collection):
+    collection.document("a").collection("sub").document("x").set({})
+    assert collection.id in [c.id for c in client.collections()]
+    assert [c.id for c in collection.document("a").collections()] == ["sub"]
+    assert [d.id for d in collection.list_documents()] == ["a"]
+
+
+def test_a_collection_listener_sees_every_kind_of_change(collection):
+    collection.document("a").set({"v": 1})
+    listener = Snapshots(collection)
+    assert listener.next() == ({"a": {"v": 1}}, [("ADDED", "a")])
+    collection.document("b").set({"v": 1})
+    assert listener.until({"a": {"v": 1}, "b": {"v": 1}}) == [("ADDED", "b")]
+    collection.document("a").update({"v": 2})
+    assert listener.until({"a": {"v": 2}, "b": {"v": 1}}) == [("MODIFIED", "a")]
+    collection.document("b").delete()
+    assert listener.until({"a": {"v": 2}}) == [("REMOVED", "b")]
+    listener.close()
+
+
+def test_a_query_listener_follows_what_enters_and_leaves(collection):
+    query = collection.where(filter=FieldFilter("open", "==", True))
+    listener = Snapshots(query)
+    assert listener.next() == ({}, [])
+    collection.document("a").set({"open": False})
+    collection.document("b").set({"open": True})
+    assert listener.until({"b": {"open": True}}) == [("ADDED", "b")]
+    collection.document("b").update({"open": False})
+    assert listener.until({}) == [("REMOVED", "b")]
+    listener.close()
+
+
+def test_a_limited_query_listener_refills(collection):
+    for index in range(5):
+        collection.document(f"d{index}").set({"i": index})
+    listener = Snapshots(collection.order_by("i").limit(2))
+    assert set(listener.next()[0]) == {"d0", "d1"}
+    collection.document("d0").delete()
+    assert set(listener.until({"d1": {"i": 1}, "d2": {"i": 2}})) == {("REMOVED", "d0"), ("ADDED", "d2")}
+    listener.close()
+
+
+def test_a_document_listener_sees_creation_and_deletion(collection):
+    document = collection.document("d")
+    seen = queue.Queue()
+    watch = document.on_snapshot(lambda documents, *_: seen.put([d.to_dict() for d in documents if d.exists]))
+    assert seen.get(timeout=15) == []
+    document.set({"v": 1})
+    assert seen.get(timeout=15) == [{"v": 1}]
+    document.delete()
+    assert seen.get(timeout=15) == []
+    watch.unsubscribe()
+
+
+def test_many_listeners_of_one_client_see_one_write(client, collection):
+    listeners = [Snapshots(collection) for _ in range(20)]
+    for listener in listeners:
+        listener.next()
+    collection.document("a").set({"v": 1})
+    for listener in listeners:
+        assert listener.until({"a": {"v": 1}}) == [("ADDED", "a")]
+        listener.close()
+
+
+def test_a_transaction_reads_and_writes(client, collection):
+    document = collection.document("d")
+    document.set({"n": 1})
+
+    @firestore.transactional
+    def increment(transaction):
+        n = document.get(transaction=transaction).get("n")
+        transaction.update(document, {"n": n + 1})
+        return n + 1
+
+    assert increment(client.transaction()) == 2
+    assert document.get().get("n") == 2
+
+    @firestore.transactional
+    def fail(transaction):
+        transaction.update(document, {"n": 99})
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        fail(client.transaction())
+    assert document.get().get("n") == 2
+    read_only = client.transaction(read_only=True)
+
+    @firestore.transactional
+    def look(transaction):
+        return document.get(transaction=transaction).get("n")
+
+    assert look(read_only) == 2
+
+
+def test_eight_threads_increment_one_document_and_none_gives_up(client, collection):
+    document = collection.document("d")
+    document.set({"n": 0})
+
+    @firestore.transactional
+    def increment(transaction):
+        n = document.get(transaction=transaction).get("n")
+        transaction.update(document, {"n": n + 1})
+
+    failures = []
+
+    def work():
+        try:
+            for _ in range(50):
+                increment(client.transaction())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failures == []
+    assert document.get().get("n") == 400
+
+
+def test_a_listener_goes_on_after_the_server_was_killed(hearth, monkeypatch):
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", hearth.firestore)
+    client = firestore.Client(project=hearth.project)
+    collection = client.collection("c")
+    collection.document("before").set({"v": 1})
+    listener = Snapshots(collection)
+    assert listener.next()[0] == {"before": {"v": 1}}
+    hearth.kill()
+    hearth.start()
+    eventually(lambda: write(collection.document("after"), {"v": 2}), what="a write after the restart")
+    listener.until({"before": {"v": 1}, "after": {"v": 2}})
+    listener.close()
+
+
+def write(document, value):
+    try:
+        document.set(value)
+        return True
+    except exceptions.GoogleAPICallError:
+        return False

@@ -1,0 +1,144 @@
+// The Write stream: handshake, pipelined batches, and the ways it ends.
+
+import FirestoreProtobuf
+import Foundation
+import GRPCFraming
+import NIOCore
+import HearthServer
+import SwiftProtobuf
+import Testing
+
+@Suite("Write stream over gRPC", .timeLimit(.minutes(1)))
+struct WriteStreamTests {
+  private typealias Request = Google_Firestore_V1_WriteRequest
+  private typealias Response = Google_Firestore_V1_WriteResponse
+
+  private func handshake(_ client: GRPCTestClient) async throws -> (GRPCTestCall, Response) {
+    let call = try await client.open("Write")
+    try await call.send(Request.with { $0.database = FirestoreTestServer.database })
+    return (call, try await call.message())
+  }
+
+  @Test("The handshake answers with a stream id and a token, and nothing else")
+  func handshakeAnswer() async throws {
+    try await FirestoreTestServer.with { client in
+      let (_, response) = try await handshake(client)
+      #expect(!response.streamID.isEmpty)
+      #expect(!response.streamToken.isEmpty)
+      #expect(response.writeResults.isEmpty)
+      #expect(!response.hasCommitTime)
+    }
+  }
+
+  @Test("Ten batches in flight are committed and answered in order, each whole")
+  func pipelining() async throws {
+    try await FirestoreTestServer.with { client in
+      let (call, first) = try await handshake(client)
+      for round in 0..<10 {
+        try await call.send(
+          Request.with {
+            $0.streamToken = first.streamToken
+            $0.writes = [.set("w/counter", ["n": .int(Int64(round))]), .delete("w/none")]
+          })
+      }
+      var tokens = [first.streamToken]
+      var lastTime: (Int64, Int32) = (0, 0)
+      for _ in 0..<10 {
+        let response: Response = try await call.message()
+        #expect(response.writeResults.count == 2)
+        #expect(response.hasCommitTime)
+        #expect((response.commitTime.seconds, response.commitTime.nanos) > lastTime)
+        lastTime = (response.commitTime.seconds, response.commitTime.nanos)
+        tokens.append(response.streamToken)
+      }
+      #expect(Set(tokens).count == 11)
+      #expect(try await client.get("w/counter").fields["n"] == .int(9))
+      try await call.halfClose()
+      #expect(try await call.status() == .ok)
+    }
+  }
+
+  @Test("A batch that fails ends the stream with its error; later batches are not applied, earlier ones are")
+  func failingBatch() async throws {
+    try await FirestoreTestServer.with { client in
+      let (call, first) = try await handshake(client)
+      let batches: [[Proto.Write]] = [
+        [.set("w/first", ["n": .int(1)])],
+        [.set("w/second", ["n": .int(2)]), .set("w/missing", ["n": .int(2)]).requiring(exists: true)],
+        [.set("w/third", ["n": .int(3)])],
+      ]
+      for writes in batches {
+        try await call.send(
+          Request.with {
+            $0.streamToken = first.streamToken
+            $0.writes = writes
+          })
+      }
+      let response: Response = try await call.message()
+      #expect(response.writeResults.count == 1)
+      #expect(try await call.status().code == .notFound)
+      #expect(try await client.get("w/first").fields["n"] == .int(1))
+      for path in ["w/second", "w/third"] {
+        await #expect(throws: GRPCStatus.self) { try await client.get(path) }
+      }
+    }
+  }
+
+  @Test(
+    "A handshake that is none ends the stream with the product's words",
+    arguments: [
+      "'database' must be set", "'writes' must not be set", "do not set stream ID",
+      "'stream_token' must not be set",
+      "lacks",
+    ])
+  func badHandshakes(words: String) async throws {
+    var request = Request.with { $0.database = FirestoreTestServer.database }
+    switch words {
+    case "'database' must be set": request.database = ""
+    case "'writes' must not be set": request.writes = [.delete("a/b")]
+    case "do not set stream ID": request.streamID = "x"
+    case "lacks": request.database = "nonsense"
+    default: request.streamToken = Data([1])
+    }
+    try await FirestoreTestServer.with { client in
+      let call = try await client.open("Write")
+      try await call.send(request)
+      let status = try await call.status()
+      #expect(status.code == .invalidArgument)
+      #expect(status.message.contains(words), "\(status.message)")
+    }
+  }
+
+  @Test("An empty batch is the client's goodbye: a token, then OK")
+  func goodbye() async throws {
+    try await FirestoreTestServer.with { client in
+      let (call, first) = try await handshake(client)
+      try await call.send(Request.with { $0.streamToken = first.streamToken })
+      let response: Response = try await call.message()
+      #expect(!response.streamToken.isEmpty)
+      #expect(try await call.status() == .ok)
+    }
+  }
+
+  @Test("Another database on the same stream is INVALID_ARGUMENT")
+  func otherDatabase() async throws {
+    try await FirestoreTestServer.with { client in
+      let (call, _) = try await handshake(client)
+      try await call.send(
+        Request.with {
+          $0.database = "projects/demo-test/databases/other"
+          $0.writes = [.set("a/b", [:])]
+        })
+      #expect(try await call.status().code == .invalidArgument)
+    }
+  }
+
+  @Test("Shutting down ends an idle stream with UNAVAILABLE")
+  func shutdown() async throws {
+    let running = try await FirestoreTestServer.start()
+    let (call, _) = try await handshake(running.client)
+    async let stopped: Void = running.server.stop()
+    #expect(try await call.status().code == .unavailable)
+    await stopped
+  }
+}

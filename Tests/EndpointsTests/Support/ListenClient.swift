@@ -1,0 +1,192 @@
+// A Listen stream as a client SDK keeps it: each target's documents, changed only when the server says that a
+// snapshot is consistent. Breaking the protocol's order throws.
+
+import FirestoreProtobuf
+import Foundation
+import NIOCore
+import SwiftProtobuf
+
+struct ProtocolViolation: Error, CustomStringConvertible {
+  var description: String
+}
+
+final class ListenClient {
+  /// What one target is known to hold.
+  struct Target: Equatable {
+    var documents: [String: Int64] = [:]
+    var isAcknowledged = false
+    var isCurrent = false
+    var resumeToken = Data()
+  }
+
+  /// What became visible at one global snapshot.
+  struct Snapshot: Equatable {
+    var targets: [Int32: [String: Int64]]
+    var readTime: Int64
+  }
+
+  let call: GRPCTestCall
+  private(set) var targets: [Int32: Target] = [:]
+  private(set) var removed: [Int32: Google_Rpc_Status] = [:]
+  private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
+  private(set) var kinds: [String] = []
+  private var lastReadTime: Int64 = 0
+
+  init(_ client: GRPCTestClient) async throws {
+    call = try await client.open("Listen")
+  }
+
+  func add(
+    _ id: Int32, _ query: Google_Firestore_V1_StructuredQuery, resuming token: Data? = nil,
+    expected: Int32? = nil
+  ) async throws {
+    var target = Google_Firestore_V1_Target()
+    target.targetID = id
+    target.query.parent = FirestoreTestServer.documents
+    target.query.structuredQuery = query
+    try await add(target, resuming: token, expected: expected)
+  }
+
+  func add(_ id: Int32, documents: [String], resuming token: Data? = nil) async throws {
+    var target = Google_Firestore_V1_Target()
+    target.targetID = id
+    target.documents.documents = documents.map { "\(FirestoreTestServer.documents)/\($0)" }
+    try await add(target, resuming: token)
+  }
+
+  func add(_ target: Google_Firestore_V1_Target, resuming token: Data? = nil, expected: Int32? = nil)
+    async throws
+  {
+    var request = Google_Firestore_V1_ListenRequest()
+    request.database = FirestoreTestServer.database
+    request.addTarget = target
+    if let token { request.addTarget.resumeToken = token }
+    if let expected { request.addTarget.expectedCount.value = expected }
+    targets[target.targetID] = Target()
+    try await call.send(request)
+  }
+
+  /// Starts a target from what another stream knew of it.
+  func assume(_ documents: [String: Int64], for id: Int32) {
+    targets[id]?.documents = documents
+  }
+
+  func remove(_ id: Int32) async throws {
+    var request = Google_Firestore_V1_ListenRequest()
+    request.database = FirestoreTestServer.database
+    request.removeTarget = id
+    try await call.send(request)
+  }
+
+  /// Takes messages up to the next global snapshot.
+  func snapshot(within deadline: TimeAmount = .seconds(10)) async throws -> Snapshot {
+    while true {
+      if let snapshot = try await step(within: deadline) { return snapshot }
+    }
+  }
+
+  /// Takes snapshots until one of them satisfies a condition.
+  func snapshot(where condition: (Snapshot) -> Bool) async throws -> Snapshot {
+    while true {
+      let snapshot = try await snapshot()
+      if condition(snapshot) { return snapshot }
+    }
+  }
+
+  /// Takes messages until a target was removed, and returns the cause's code; 0 for a plain removal.
+  func removal(of id: Int32) async throws -> Google_Rpc_Status {
+    while removed[id] == nil { _ = try await step(within: .seconds(10)) }
+    return removed.removeValue(forKey: id) ?? .init()
+  }
+
+  private func step(within deadline: TimeAmount) async throws -> Snapshot? {
+    let response: Google_Firestore_V1_ListenResponse = try await call.message(within: deadline)
+    switch response.responseType {
+    case .targetChange(let change): return try apply(change)
+    case .documentChange(let change):
+      kinds.append("change")
+      for id in change.targetIds {
+        try requireAcknowledged(id)
+        targets[id]?.documents[Self.short(change.document.name)] =
+          change.document.fields["n"]?.integerValue ?? 0
+      }
+      for id in change.removedTargetIds { targets[id]?.documents[Self.short(change.document.name)] = nil }
+    case .documentDelete(let delete):
+      kinds.append("delete")
+      for id in delete.removedTargetIds { targets[id]?.documents[Self.short(delete.document)] = nil }
+    case .documentRemove(let remove):
+      kinds.append("remove")
+      for id in remove.removedTargetIds { targets[id]?.documents[Self.short(remove.document)] = nil }
+    case .filter(let filter):
+      kinds.append("filter")
+      filters.append(filter)
+    case nil: throw ProtocolViolation(description: "an empty ListenResponse")
+    }
+    return nil
+  }
+
+  private func apply(_ change: Google_Firestore_V1_TargetChange) throws -> Snapshot? {
+    switch change.targetChangeType {
+    case .add:
+      for id in change.targetIds {
+        guard targets[id]?.isAcknowledged == false else {
+          throw ProtocolViolation(description: "a second ADD of \(id)")
+        }
+        targets[id]?.isAcknowledged = true
+      }
+    case .remove:
+      guard !change.targetIds.isEmpty else { throw ProtocolViolation(description: "a REMOVE of nothing") }
+      for id in change.targetIds {
+        targets[id] = nil
+        removed[id] = change.cause
+      }
+    case .current:
+      for id in change.targetIds {
+        try requireAcknowledged(id)
+        targets[id]?.isCurrent = true
+        guard !change.resumeToken.isEmpty else {
+          throw ProtocolViolation(description: "CURRENT without a token")
+        }
+        targets[id]?.resumeToken = change.resumeToken
+      }
+    case .reset:
+      kinds.append("reset")
+      for id in change.targetIds {
+        try requireAcknowledged(id)
+        targets[id]?.documents = [:]
+        targets[id]?.isCurrent = false
+      }
+    case .noChange:
+      guard change.targetIds.isEmpty, change.hasReadTime else { return nil }
+      return try global(change)
+    case .UNRECOGNIZED(let kind): throw ProtocolViolation(description: "a target change of kind \(kind)")
+    }
+    return nil
+  }
+
+  private func global(_ change: Google_Firestore_V1_TargetChange) throws -> Snapshot {
+    for (id, target) in targets where target.isAcknowledged && !target.isCurrent {
+      throw ProtocolViolation(description: "a global snapshot while target \(id) is loading")
+    }
+    let time = change.readTime.seconds * 1_000_000 + Int64(change.readTime.nanos / 1000)
+    guard time >= lastReadTime else { throw ProtocolViolation(description: "a snapshot's time went back") }
+    guard !change.resumeToken.isEmpty else {
+      throw ProtocolViolation(description: "a snapshot without a token")
+    }
+    lastReadTime = time
+    for id in targets.keys where targets[id]?.isCurrent == true {
+      targets[id]?.resumeToken = change.resumeToken
+    }
+    return Snapshot(targets: targets.mapValues(\.documents), readTime: time)
+  }
+
+  private func requireAcknowledged(_ id: Int32) throws {
+    guard targets[id]?.isAcknowledged == true else {
+      throw ProtocolViolation(description: "a message for target \(id) before its ADD")
+    }
+  }
+
+  private static func short(_ name: String) -> String {
+    String(name.dropFirst(FirestoreTestServer.documents.count + 1))
+  }
+}
