@@ -52,6 +52,18 @@ struct FirestoreService: Sendable {
     }
   }
 
+  private func unary<Request: DirectRequest>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
+  ) -> GRPCMethods.Method {
+    .unary { head, message in
+      do {
+        return try await body(try Request(request: message), head)
+      } catch let error as FirestoreError {
+        throw GRPCStatus(error)
+      }
+    }
+  }
+
   private func streaming<Request: Message>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead, GRPCResponder) async throws -> Void
   ) -> GRPCMethods.Method {

@@ -1,6 +1,7 @@
 // Requests from their wire bytes, without a copy: malformed protobuf is INVALID_ARGUMENT to the one who sent it.
 
 import FirestoreModel
+import FirestoreWire
 import NIOCore
 import SwiftProtobuf
 
@@ -31,11 +32,7 @@ extension Message {
   /// Reads a request.
   /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
   init(request: ByteBuffer) throws(FirestoreError) {
-    guard request.readableBytes <= FirestoreRequestLimits.bytes else {
-      throw .invalidArgument(
-        "Request payload size exceeds the limit: \(FirestoreRequestLimits.bytes) bytes. "
-          + "(The request has \(request.readableBytes) bytes.)")
-    }
+    try FirestoreRequestLimits.check(request)
     do {
       try self.init(serializedBytes: BufferBytes(request))
     } catch {
@@ -44,10 +41,44 @@ extension Message {
   }
 }
 
+/// A request that is read without its generated message: see `FirestoreWire`.
+protocol DirectRequest: Sendable {
+  init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
+}
+
+extension CommitRequest: DirectRequest {}
+extension WriteStreamRequest: DirectRequest {}
+
+extension DirectRequest {
+  /// Reads a request.
+  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
+  init(request: ByteBuffer) throws(FirestoreError) {
+    try FirestoreRequestLimits.check(request)
+    let result = request.withUnsafeReadableBytes { bytes -> Result<Self, FirestoreError> in
+      do throws(FirestoreError) {
+        return .success(try Self(decoding: bytes))
+      } catch {
+        return .failure(error)
+      }
+    }
+    self = try result.get()
+  }
+}
+
 /// The limits that hold for a request as a whole.
 enum FirestoreRequestLimits {
   /// The product's limit for one request message.
   static let bytes = 10 << 20
+
+  /// Refuses a request that is too large.
+  static func check(_ request: ByteBuffer) throws(FirestoreError) {
+    guard request.readableBytes <= bytes else {
+      throw .invalidArgument(
+        "Request payload size exceeds the limit: \(bytes) bytes. "
+          + "(The request has \(request.readableBytes) bytes.)")
+    }
+  }
+
   /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.
   static let waitingMessages = 16
 }

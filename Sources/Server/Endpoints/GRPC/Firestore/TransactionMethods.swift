@@ -19,14 +19,13 @@ extension FirestoreService {
   }
 
   @Sendable func commit(
-    _ request: Google_Firestore_V1_CommitRequest, _ head: GRPCRequestHead
+    _ request: CommitRequest, _ head: GRPCRequestHead
   ) async throws -> ByteBuffer {
     let database = try DatabaseName(parsing: request.database)
     let caller = try caller(head)
-    let writes = try request.writes.map { (write) throws(FirestoreError) in try Write(write) }
-    let transaction = request.transaction.isEmpty ? nil : [UInt8](request.transaction)
     return try ResponseEncoding.commit(
-      try await engine.commit(in: database, writes, transaction: transaction, as: caller))
+      try await engine.commit(
+        in: database, request.writes, transaction: request.transaction, as: caller))
   }
 
   @Sendable func rollback(

@@ -8,7 +8,6 @@
 
 import FirestoreEngine
 import FirestoreModel
-import FirestoreProtobuf
 import FirestoreWire
 import GRPCFraming
 import NIOConcurrencyHelpers
@@ -89,7 +88,7 @@ final class WriteCall: GRPCCall, Sendable {
         return
       case .serve(let message):
         do {
-          try await serve(try Google_Firestore_V1_WriteRequest(request: message))
+          try await serve(try WriteStreamRequest(request: message))
         } catch let error as FirestoreError {
           responder.finish(GRPCStatus(error))
           return
@@ -115,7 +114,7 @@ final class WriteCall: GRPCCall, Sendable {
     return step
   }
 
-  private func serve(_ request: Google_Firestore_V1_WriteRequest) async throws {
+  private func serve(_ request: WriteStreamRequest) async throws {
     guard let database = state.withLockedValue({ $0.database }) else { return try await shakeHands(request) }
     guard request.database.isEmpty || request.database == database.description else {
       throw FirestoreError.invalidArgument("A Write stream serves one database, here \(database).")
@@ -127,12 +126,11 @@ final class WriteCall: GRPCCall, Sendable {
       return
     }
     let caller = try service.caller(head)
-    let writes = try request.writes.map { (write) throws(FirestoreError) in try Write(write) }
-    let response = try await service.engine.commit(in: database, writes, as: caller)
+    let response = try await service.engine.commit(in: database, request.writes, as: caller)
     try await responder.send(try ResponseEncoding.write(streamID: "", token: takeToken(), response))
   }
 
-  private func shakeHands(_ request: Google_Firestore_V1_WriteRequest) async throws {
+  private func shakeHands(_ request: WriteStreamRequest) async throws {
     guard !request.database.isEmpty else {
       throw FirestoreError.invalidArgument("'database' must be set on an initial write request.")
     }

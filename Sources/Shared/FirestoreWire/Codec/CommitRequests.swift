@@ -1,0 +1,70 @@
+// The requests that carry writes, from wire bytes: the hottest ones, and the ones whose field names must
+// survive as they are.
+
+public import FirestoreModel
+
+/// A `CommitRequest`.
+public struct CommitRequest: Hashable, Sendable {
+  /// The database's name as it was sent.
+  public var database = ""
+  /// The writes in order.
+  public var writes: [Write] = []
+  /// The transaction's token; nil outside of transactions.
+  public var transaction: [UInt8]?
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        database = try reader.string()
+      case 2:
+        try reader.expect(tag, .bytes)
+        var nested = try reader.message()
+        writes.append(try nested.write())
+      case 3:
+        try reader.expect(tag, .bytes)
+        let token = try reader.bytes()
+        transaction = token.isEmpty ? nil : token
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
+/// A `WriteRequest`: one message of a stream of writes.
+public struct WriteStreamRequest: Hashable, Sendable {
+  /// The database's name as it was sent; empty if it was not.
+  public var database = ""
+  /// The stream to resume; empty for none.
+  public var streamID = ""
+  /// The writes in order.
+  public var writes: [Write] = []
+  /// The last token that the client has seen; empty for none.
+  public var streamToken: [UInt8] = []
+
+  /// Reads a message; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        database = try reader.string()
+      case 2:
+        try reader.expect(tag, .bytes)
+        streamID = try reader.string()
+      case 3:
+        try reader.expect(tag, .bytes)
+        var nested = try reader.message()
+        writes.append(try nested.write())
+      case 4:
+        try reader.expect(tag, .bytes)
+        streamToken = try reader.bytes()
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// Writes from wire bytes to the model, without the generated message between.
+//
+// This is not for speed alone: the generated messages hold fields in a dictionary of Swift strings, which
+// takes two spellings of a letter for one key; here they stay two fields.
+
+import FirestoreModel
+
+extension ProtobufReader {
+  /// Reads a `Write` message to its end.
+  mutating func write() throws(FirestoreError) -> Write {
+    var operation: Write.Operation?
+    var mask: [FieldPath]?
+    var transforms: [FieldTransform] = []
+    var precondition: Precondition?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        var nested = try message()
+        let document = try nested.document()
+        operation = .update(document.name, fields: document.fields)
+      case 2:
+        try expect(tag, .bytes)
+        operation = .delete(try DocumentName(parsing: try string()))
+      case 3:
+        try expect(tag, .bytes)
+        var nested = try message()
+        mask = (mask ?? []) + (try nested.mask())
+      case 4:
+        try expect(tag, .bytes)
+        var nested = try message()
+        precondition = try nested.precondition() ?? precondition
+      case 5:
+        try expect(tag, .bytes)
+        operation = .verify(try DocumentName(parsing: try string()))
+      case 6:
+        try expect(tag, .bytes)
+        var nested = try message()
+        operation = try nested.documentTransform()
+      case 7:
+        try expect(tag, .bytes)
+        var nested = try message()
+        transforms.append(try nested.fieldTransform())
+      default: try skip(tag)
+      }
+    }
+    guard let operation else { throw .invalidArgument("empty write operation") }
+    return Write(operation, mask: mask, transforms: transforms, precondition: precondition)
+  }
+
+  /// A `DocumentMask`.
+  private mutating func mask() throws(FirestoreError) -> [FieldPath] {
+    var paths: [FieldPath] = []
+    while let tag = try nextTag() {
+      guard tag.field == 1 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .bytes)
+      paths.append(try FieldPath(parsing: try string()))
+    }
+    return paths
+  }
+
+  /// A `Precondition`; nil if it sets no condition.
+  private mutating func precondition() throws(FirestoreError) -> Precondition? {
+    var precondition: Precondition?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .varint)
+        precondition = .exists(try varint() != 0)
+      case 2:
+        try expect(tag, .bytes)
+        var nested = try message()
+        precondition = .updateTime(try nested.timestamp())
+      default: try skip(tag)
+      }
+    }
+    return precondition
+  }
+
+  /// A `DocumentTransform`.
+  private mutating func documentTransform() throws(FirestoreError) -> Write.Operation {
+    var name = ""
+    var transforms: [FieldTransform] = []
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        name = try string()
+      case 2:
+        try expect(tag, .bytes)
+        var nested = try message()
+        transforms.append(try nested.fieldTransform())
+      default: try skip(tag)
+      }
+    }
+    return .transform(try DocumentName(parsing: name), transforms)
+  }
+
+  /// A `DocumentTransform.FieldTransform`.
+  private mutating func fieldTransform() throws(FirestoreError) -> FieldTransform {
+    var path = ""
+    var operation: FieldTransform.Operation?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        path = try string()
+      case 2:
+        try expect(tag, .varint)
+        guard try varint() == 1 else {
+          throw .invalidArgument("Unknown server value in a field transform.")
+        }
+        operation = .serverTimestamp
+      case 3...5:
+        try expect(tag, .bytes)
+        var nested = try message()
+        let operand = try nested.value()
+        operation =
+          tag.field == 3 ? .increment(operand) : (tag.field == 4 ? .maximum(operand) : .minimum(operand))
+      case 6, 7:
+        try expect(tag, .bytes)
+        var nested = try message()
+        let elements = try nested.array()
+        operation = tag.field == 6 ? .appendMissing(elements) : .removeAll(elements)
+      default: try skip(tag)
+      }
+    }
+    guard let operation else { throw .invalidArgument("A field transform must name its type.") }
+    return FieldTransform(try FieldPath(parsing: path), operation)
+  }
+}

@@ -1,0 +1,119 @@
+// Requests with writes, read directly, against the generated code.
+
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import Foundation
+import SwiftProtobuf
+import Testing
+
+@Suite("Requests with writes")
+struct CommitRequestTests {
+  static func commit(_ bytes: [UInt8]) throws -> CommitRequest {
+    try bytes.withUnsafeBytes { try CommitRequest(decoding: $0) }
+  }
+
+  static func stream(_ bytes: [UInt8]) throws -> WriteStreamRequest {
+    try bytes.withUnsafeBytes { try WriteStreamRequest(decoding: $0) }
+  }
+
+  static func bytes(of write: Google_Firestore_V1_Write) throws -> [UInt8] {
+    try Google_Firestore_V1_CommitRequest.with { $0.writes = [write] }.serializedBytes()
+  }
+
+  static func refusal(_ write: Google_Firestore_V1_Write) throws -> String? {
+    do {
+      _ = try commit(try bytes(of: write))
+      return nil
+    } catch { return (error as? FirestoreError)?.message }
+  }
+
+  @Test("commits are read as the generated code reads them, on random writes")
+  func commits() throws {
+    var source = RandomValues(seed: 61)
+    for _ in 0..<1500 {
+      let writes = (0..<source.below(4)).map { _ in source.write() }
+      let message = try Google_Firestore_V1_CommitRequest.with {
+        $0.database = "projects/p/databases/d"
+        $0.writes = writes.map { Google_Firestore_V1_Write($0) }
+        if source.below(2) == 0 { $0.transaction = .init([1, 2, 3]) }
+        $0.requestOptions.requestTags = ["ignored"]
+      }
+      let request = try Self.commit(try message.serializedBytes())
+      #expect(request.database == message.database && request.writes == writes)
+      #expect(request.transaction == (message.transaction.isEmpty ? nil : [1, 2, 3]))
+    }
+  }
+
+  @Test("messages of a write stream are read whole, the handshake too")
+  func streams() throws {
+    var source = RandomValues(seed: 62)
+    let writes = (0..<20).map { _ in source.write() }
+    let message = Google_Firestore_V1_WriteRequest.with {
+      $0.database = "d"
+      $0.streamID = "s"
+      $0.streamToken = .init([9])
+      $0.writes = writes.map { Google_Firestore_V1_Write($0) }
+      $0.labels = ["a": "b"]
+    }
+    let request = try Self.stream(try message.serializedBytes())
+    #expect(request.database == "d" && request.streamID == "s" && request.streamToken == [9])
+    #expect(request.writes == writes)
+    let empty = try Self.stream([])
+    #expect(empty.database.isEmpty && empty.writes.isEmpty && empty.streamToken.isEmpty)
+  }
+
+  @Test("two spellings of one field name reach the database as two fields")
+  func spellings() throws {
+    let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
+    let document = Document(
+      name: name, fields: ["é": 1, "e\u{301}": 2], createTime: .epoch, updateTime: .epoch)
+    let content = DocumentCodec.encode(document)
+    let write = [0x0A, UInt8(content.count)] + content
+    let request = try Self.commit([0x12, UInt8(write.count)] + write)
+    #expect(request.writes == [Write(.update(name, fields: document.fields))])
+  }
+
+  @Test("an empty mask is a mask, and masks that come in pieces are one")
+  func masks() throws {
+    let name = "projects/p/databases/d/documents/c/d"
+    let empty = Google_Firestore_V1_Write.with {
+      $0.update.name = name
+      $0.updateMask = .init()
+    }
+    #expect(try Self.commit(try Self.bytes(of: empty)).writes.first?.mask == [])
+    let none = Google_Firestore_V1_Write.with { $0.update.name = name }
+    #expect(try Self.commit(try Self.bytes(of: none)).writes.first?.mask == nil)
+  }
+
+  @Test("what says nothing is refused in the words of the generated path")
+  func refusals() throws {
+    #expect(try Self.refusal(.init()) == "empty write operation")
+    #expect(
+      try Self.refusal(.with { $0.transform.fieldTransforms = [.init()] })
+        == "A field transform must name its type.")
+    #expect(try Self.refusal(.with { $0.delete = "x" })?.hasPrefix("Document name \"x\" lacks") == true)
+    #expect(
+      try Self.refusal(.with { $0.updateTransforms = [.with { $0.setToServerValue = .unspecified }] })
+        == "Unknown server value in a field transform.")
+    #expect(throws: FirestoreError.self) { try Self.commit([0x12, 0x05, 0x0A]) }
+    #expect(throws: FirestoreError.self) { try Self.stream([0x0A, 0x01, 0xFF]) }
+  }
+
+  @Test("damaged requests never crash, and what is accepted the generated code accepts too")
+  func damage() throws {
+    var source = RandomValues(seed: 63)
+    for _ in 0..<8000 {
+      var bytes = try Self.bytes(of: Google_Firestore_V1_Write(source.write()))
+      for _ in 0..<1 + source.below(3) where !bytes.isEmpty {
+        switch source.below(3) {
+        case 0: bytes[source.below(bytes.count)] = UInt8(source.below(256))
+        case 1: bytes.remove(at: source.below(bytes.count))
+        default: bytes.insert(UInt8(source.below(256)), at: source.below(bytes.count))
+        }
+      }
+      guard (try? Self.commit(bytes)) != nil else { continue }
+      #expect(throws: Never.self) { try Google_Firestore_V1_CommitRequest(serializedBytes: bytes) }
+    }
+  }
+}
