@@ -112,8 +112,8 @@ let package = Package(
     module(
       "FirebaseDatabase", in: "SDK",
       [
-        "FirebaseCore", "RealtimeModel", "RealtimeWire", nio("NIOCore"), nio("NIOPosix"),
-        nio("NIOHTTP1"), nio("NIOWebSocket"), tls,
+        "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire", nio("NIOCore"),
+        nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), tls,
       ]),
     module(
       "FirebaseFirestore", in: "SDK",
@@ -155,7 +155,10 @@ let package = Package(
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),
     tests(
       of: "FirebaseDatabase",
-      ["FirebaseDatabase", "FirebaseCore", "RealtimeModel", "RealtimeWire", "HearthServer"]),
+      [
+        "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire",
+        "HearthServer",
+      ]),
     tests(
       of: "FirebaseFirestore",
       [

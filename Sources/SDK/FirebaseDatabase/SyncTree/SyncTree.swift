@@ -42,6 +42,8 @@ final class SyncTree {
     return pendingActions
   }
 
+  var hasActions: Bool { !pendingActions.isEmpty }
+
   // MARK: Writes of the app
 
   /// Replaces a value ahead of the server's answer.
@@ -204,6 +206,13 @@ final class SyncTree {
     query.showsAll
       ? Listen(path: path, query: .default, tag: nil)
       : Listen(path: path, query: query, tag: tag(path, query))
+  }
+
+  /// The listens of the views at a path.
+  func listens(at path: Path) -> [Listen] {
+    guard let syncPoint = syncPoints[path] else { return [] }
+    let complete = syncPoint.completeView.map { [$0] } ?? []
+    return (complete + syncPoint.filteredViews).map { listen(for: $0) }
   }
 
   // MARK: Reading

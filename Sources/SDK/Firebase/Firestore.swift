@@ -1,0 +1,3 @@
+// What `import Firebase` gives of Cloud Firestore.
+
+@_exported import FirebaseFirestore

@@ -1,0 +1,25 @@
+// The five kinds of events.
+
+/// What an observer is told about.
+public enum DataEventType: Int, Sendable {
+  /// A child appeared, or is there at the start.
+  case childAdded = 0
+  /// A child is gone, or has left the query's window.
+  case childRemoved = 1
+  /// A child's value changed.
+  case childChanged = 2
+  /// A child's place in the query's order may have changed.
+  case childMoved = 3
+  /// The whole value changed, or is known for the first time.
+  case value = 4
+
+  var interest: EventInterest {
+    switch self {
+    case .childAdded: .childAdded
+    case .childRemoved: .childRemoved
+    case .childChanged: .childChanged
+    case .childMoved: .childMoved
+    case .value: .value
+    }
+  }
+}

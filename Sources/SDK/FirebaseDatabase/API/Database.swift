@@ -1,0 +1,259 @@
+// A database of an app: its settings, and where references begin. Invariant: settings hold still from
+// the first reference on; there is one instance for an app, a server and a name.
+
+public import Dispatch
+public import FirebaseCore
+public import Foundation
+import RealtimeModel
+
+/// A Realtime Database.
+///
+/// ```swift
+/// FirebaseApp.configure()
+/// let ref = Database.database().reference()
+/// ref.child("greeting").setValue("hello")
+/// ```
+///
+/// Safe to use from any thread.
+open class Database: NSObject, @unchecked Sendable {
+  // Safe to share: constants, and state behind a lock.
+  private struct State {
+    var endpoint: DatabaseEndpoint
+    var isPersistenceEnabled = false
+    var cacheSize: UInt = 10 << 20
+    var callbackQueue = DispatchQueue.main
+    var repository: Repository?
+  }
+
+  private struct Identity: Hashable {
+    let app: String
+    let endpoint: DatabaseEndpoint
+  }
+
+  private static let instances = Guarded<[Identity: Database]>([:])
+
+  private weak var owner: FirebaseApp?
+  private let state: Guarded<State>
+
+  private init(app: FirebaseApp, endpoint: DatabaseEndpoint) {
+    owner = app
+    state = Guarded(State(endpoint: endpoint))
+    super.init()
+  }
+
+  // MARK: Instances
+
+  /// The database of the default app.
+  @discardableResult
+  open class func database() -> Database {
+    database(app: defaultApp())
+  }
+
+  /// A database of the default app by its URL, which must name the root.
+  @discardableResult
+  open class func database(url: String) -> Database {
+    database(app: defaultApp(), url: url)
+  }
+
+  /// The database that an app's options name.
+  @discardableResult
+  open class func database(app: FirebaseApp) -> Database {
+    let options = app.options
+    if let url = options.databaseURL, !url.isEmpty { return database(app: app, url: url) }
+    guard let project = options.projectID, !project.isEmpty else {
+      usageException(
+        "MissingProjectId",
+        "Can't determine Firebase Database URL. Be sure to include databaseURL or a project ID in the options"
+      )
+    }
+    return database(app: app, url: "https://\(project)-default-rtdb.firebaseio.com")
+  }
+
+  /// A database of an app by its URL, which must name the root.
+  @discardableResult
+  open class func database(app: FirebaseApp, url: String) -> Database {
+    guard let (endpoint, keys) = DatabaseEndpoint.parse(url) else {
+      usageException("InvalidDatabaseURL", "The database URL '\(url)' cannot be parsed")
+    }
+    guard keys.isEmpty else {
+      usageException(
+        "InvalidDatabaseURL",
+        "Configured database URL '\(url)' is invalid. It should point to the root of a database")
+    }
+    let identity = Identity(app: app.name, endpoint: endpoint)
+    var isNew = false
+    let database = instances.withLock { instances in
+      if let database = instances[identity] { return database }
+      let database = Database(app: app, endpoint: endpoint)
+      instances[identity] = database
+      isNew = true
+      return database
+    }
+    if isNew {
+      app.onDelete {
+        let database = Database.instances.withLock { $0.removeValue(forKey: identity) }
+        database?.state.withLock { $0.repository }?.shutdown()
+      }
+    }
+    return database
+  }
+
+  private class func defaultApp() -> FirebaseApp {
+    guard let app = FirebaseApp.app() else {
+      usageException(
+        "FIRAppNotConfigured",
+        "Failed to get default Firebase Database instance. Must call `FirebaseApp.configure()` before using "
+          + "Firebase Database.")
+    }
+    return app
+  }
+
+  /// The instance that a reference belongs to.
+  static func owner(of repository: Repository) -> Database {
+    let owner = instances.withLock { instances in
+      instances.values.first { database in database.state.withLock { $0.repository === repository } }
+    }
+    guard let owner else {
+      usageException("FIRDatabaseDeleted", "The app of this reference was deleted")
+    }
+    return owner
+  }
+
+  /// The app, or nil when it was deleted.
+  open var app: FirebaseApp? { owner }
+
+  // MARK: Settings
+
+  /// Connects to an emulator or to a server without TLS, and keeps the database's name.
+  ///
+  /// To be called before the first reference is made; later it stops the program, as an empty host
+  /// does.
+  open func useEmulator(withHost host: String, port: Int) {
+    guard !host.isEmpty else {
+      usageException("NSInvalidArgumentException", "Cannot connect to an empty host.")
+    }
+    guard (1...65_535).contains(port) else {
+      usageException("NSInvalidArgumentException", "Cannot connect to port \(port).")
+    }
+    change("useEmulator(withHost:port:)", "NSInternalInconsistencyException") { state in
+      state.endpoint.host = host.lowercased()
+      state.endpoint.port = port
+      state.endpoint.isSecure = false
+    }
+  }
+
+  /// Whether cache and pending writes are to survive the end of the program.
+  ///
+  /// This version keeps both in memory only; setting it prints a warning that says so. To be set
+  /// before the first reference is made.
+  open var isPersistenceEnabled: Bool {
+    get { state.withLock { $0.isPersistenceEnabled } }
+    set {
+      change("isPersistenceEnabled", "FIRDatabaseAlreadyInUse") { $0.isPersistenceEnabled = newValue }
+      if newValue { MemoryStorage.warnThatNothingIsKept() }
+    }
+  }
+
+  /// The size in bytes up to which the cache on disk may grow, 1 MiB to 100 MiB; 10 MiB unless set. To
+  /// be set before the first reference is made.
+  open var persistenceCacheSizeBytes: UInt {
+    get { state.withLock { $0.cacheSize } }
+    set {
+      guard newValue >= 1 << 20 else {
+        usageException("NSInvalidArgumentException", "The cache size must be at least 1 MB")
+      }
+      guard newValue <= 100 << 20 else {
+        usageException(
+          "NSInvalidArgumentException",
+          "Firebase Database currently doesn't support a cache size larger than 100 MB")
+      }
+      change("persistenceCacheSizeBytes", "FIRDatabaseAlreadyInUse") { $0.cacheSize = newValue }
+    }
+  }
+
+  /// The queue on which events and completions arrive; the main queue unless set. To be set before the
+  /// first reference is made.
+  open var callbackQueue: DispatchQueue {
+    get { state.withLock { $0.callbackQueue } }
+    set { change("callbackQueue", "FIRDatabaseAlreadyInUse") { $0.callbackQueue = newValue } }
+  }
+
+  private func change(_ name: String, _ exception: String, _ change: (inout State) -> Void) {
+    let isInUse = state.withLock { state in
+      if state.repository == nil { change(&state) }
+      return state.repository != nil
+    }
+    if isInUse {
+      usageException(
+        exception, "Calls to \(name) must be made before any other usage of the Database instance.")
+    }
+  }
+
+  /// Prints what the SDK does to standard error, or stops doing so.
+  open class func setLoggingEnabled(_ enabled: Bool) {
+    FirebaseConfiguration.shared.setLoggerLevel(enabled ? .debug : .notice)
+  }
+
+  /// The version of this SDK.
+  @discardableResult
+  open class func sdkVersion() -> String { FirebaseVersion() }
+
+  // MARK: References
+
+  private var repository: Repository {
+    state.withLock { state in
+      if let repository = state.repository { return repository }
+      let repository = Repository(
+        endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: MemoryStorage())
+      state.repository = repository
+      return repository
+    }
+  }
+
+  /// The root.
+  @discardableResult
+  open func reference() -> DatabaseReference {
+    DatabaseReference(repository: repository, path: .root)
+  }
+
+  /// A location by its path.
+  @discardableResult
+  open func reference(withPath path: String) -> DatabaseReference {
+    let path = PathRules.reference(path, below: .root, method: "referenceWithPath:")
+    return DatabaseReference(repository: repository, path: path)
+  }
+
+  /// A location by its URL, which must be of this database.
+  @discardableResult
+  open func reference(fromURL databaseUrl: String) -> DatabaseReference {
+    guard let (endpoint, keys) = DatabaseEndpoint.parse(databaseUrl) else {
+      usageException("InvalidDatabaseURL", "The database URL '\(databaseUrl)' cannot be parsed")
+    }
+    let own = state.withLock { $0.endpoint }
+    if own.hasHostPerDatabase, endpoint.host != own.host {
+      usageException(
+        "InvalidDatabaseURL",
+        "Invalid URL (\(databaseUrl)) passed to reference(fromURL:). URL was expected to match configured Database URL: "
+          + own.url)
+    }
+    let path = PathRules.reference(keys.joined(separator: "/"), below: .root, method: "referenceFromURL:")
+    return DatabaseReference(repository: repository, path: path)
+  }
+
+  // MARK: The connection
+
+  /// Takes back every write that the server has not answered; their completions get an error.
+  open func purgeOutstandingWrites() {
+    repository.enqueue { $0.purgeOutstandingWrites() }
+  }
+
+  /// Closes the connection until `goOnline()`; writes and observers go on locally.
+  open func goOffline() {
+    repository.goOffline()
+  }
+
+  /// Opens the connection again.
+  open func goOnline() {
+    repository.goOnline()
+  }
+}

@@ -1,0 +1,90 @@
+// The forms of observing: with and without the key of the sibling before, once, and as a sequence.
+
+import FirebaseCore
+import Foundation
+import RealtimeModel
+
+extension DatabaseQuery {
+  /// Observes until removed.
+  ///
+  /// - Parameters:
+  ///   - eventType: what to be told about.
+  ///   - block: called on the callback queue with a snapshot of the value, or of the child.
+  ///   - cancelBlock: called once if the server ends the observation, for instance because the rules
+  ///     do not allow it.
+  /// - Returns: the handle for `removeObserver(withHandle:)`.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) -> DatabaseHandle {
+    register(eventType, isSingle: false, { snapshot, _ in block(snapshot) }, cancelBlock)
+  }
+
+  /// Observes until removed, and tells the key of the sibling before each child in the query's order.
+  ///
+  /// - Returns: the handle for `removeObserver(withHandle:)`.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType, andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) -> DatabaseHandle {
+    register(eventType, isSingle: false, block, cancelBlock)
+  }
+
+  /// Observes one event, the first.
+  public func observeSingleEvent(
+    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) {
+    _ = register(eventType, isSingle: true, { snapshot, _ in block(snapshot) }, cancelBlock)
+  }
+
+  /// Observes one event, the first, with the key of the sibling before.
+  public func observeSingleEvent(
+    of eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((any Error) -> Void)? = nil
+  ) {
+    _ = register(eventType, isSingle: true, block, cancelBlock)
+  }
+
+  /// Waits for one event, the first, with the key of the sibling before.
+  ///
+  /// If the server does not allow the observation, the snapshot is one of nothing.
+  @discardableResult
+  public func observeSingleEventAndPreviousSiblingKey(
+    of eventType: DataEventType
+  ) async -> (DataSnapshot, String?) {
+    let event = await withCheckedContinuation { (continuation: CheckedContinuation<SnapshotEvent, Never>) in
+      let nothing = DataSnapshot(
+        node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository)
+      _ = register(
+        eventType, isSingle: true,
+        { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
+        { _ in continuation.resume(returning: SnapshotEvent(snapshot: nothing, previousKey: nil)) })
+    }
+    return (event.snapshot, event.previousKey)
+  }
+
+  /// The query's events as a sequence, which ends with an error if the server ends the observation.
+  ///
+  /// ```swift
+  /// for try await snapshot in ref.snapshots() { print(snapshot.value ?? "") }
+  /// ```
+  ///
+  /// Observing begins with the call and ends when the iteration does. Of values that a slow consumer
+  /// has not taken, only the newest is kept; events of children are all kept.
+  public func snapshots(
+    of eventType: DataEventType = .value
+  ) -> AsyncThrowingStream<DataSnapshot, any Error> {
+    let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =
+      eventType == .value ? .bufferingNewest(1) : .unbounded
+    return AsyncThrowingStream(bufferingPolicy: policy) { continuation in
+      let handle = register(
+        eventType, isSingle: false, { snapshot, _ in continuation.yield(snapshot) },
+        { continuation.finish(throwing: $0) })
+      continuation.onTermination = { [self] _ in removeObserver(withHandle: handle) }
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// The value that a transaction works on. Invariant: all parts handed out share one tree, so that a
+// change through a child is seen through its parent.
+
+import FirebaseCore
+public import Foundation
+import RealtimeModel
+
+/// A value that a transaction's block reads and changes.
+///
+/// Used inside the block alone; not safe to hand to other threads.
+open class MutableData: NSObject {
+  final class Tree {
+    var node: Node
+    init(_ node: Node) { self.node = node }
+  }
+
+  private let tree: Tree
+  private let path: Path
+  private let rootKey: String?
+
+  init(node: Node, key: String?) {
+    tree = Tree(node)
+    path = .root
+    rootKey = key
+    super.init()
+  }
+
+  private init(tree: Tree, path: Path, rootKey: String?) {
+    self.tree = tree
+    self.path = path
+    self.rootKey = rootKey
+    super.init()
+  }
+
+  /// Makes data without a value.
+  public override convenience init() {
+    self.init(node: .empty, key: nil)
+  }
+
+  var node: Node { tree.node.descendant(path) }
+
+  /// Whether the value is an object.
+  @discardableResult
+  open func hasChildren() -> Bool { node.childCount > 0 }
+
+  /// Whether there is a value at a location below.
+  @discardableResult
+  open func hasChild(atPath path: String) -> Bool {
+    !node.descendant(checked(path)).isEmpty
+  }
+
+  /// The data of a location below; changes go through to this.
+  @discardableResult
+  open func childData(byAppendingPath path: String) -> MutableData {
+    MutableData(tree: tree, path: self.path.appending(checked(path)), rootKey: rootKey)
+  }
+
+  private func checked(_ text: String) -> Path {
+    PathRules.reference("/" + text, below: Path(keys: [Key("-")]), method: "childDataByAppendingPath:")
+      .droppingFirst
+  }
+
+  /// The value, as `DataSnapshot.value` gives it; nil and `NSNull` stand for none.
+  ///
+  /// Setting it keeps the location's priority unless the value carries one (`.priority`). A value that
+  /// cannot be stored stops the program.
+  open var value: Any? {
+    get { ValueWriter.value(node) }
+    set {
+      do {
+        var new = try ValueReader.node(newValue)
+        if new.priority == nil { new = new.with(priority: node.priority) }
+        tree.node = tree.node.setting(path, to: new)
+      } catch {
+        usageException("InvalidFirebaseData", "(setValue:) \(error.message)")
+      }
+    }
+  }
+
+  /// The priority: nil, a number or a string. Without a value there is no priority.
+  open var priority: Any? {
+    get { node.priority.map { ValueWriter.value($0.leafValue) } }
+    set {
+      do {
+        tree.node = tree.node.setting(path, to: node.with(priority: try ValueReader.priority(newValue)))
+      } catch {
+        usageException("InvalidFirebaseData", "(setPriority:) \(error.message)")
+      }
+    }
+  }
+
+  /// The number of children.
+  open var childrenCount: UInt { UInt(node.childCount) }
+
+  /// The children in the order of their priorities, each as `MutableData`.
+  open var children: NSEnumerator {
+    ChildEnumerator(
+      node.sortedChildren(by: .priority).map { key, _ in
+        MutableData(tree: tree, path: path.child(key), rootKey: rootKey)
+      })
+  }
+
+  /// The last key of the location; nil for the root.
+  open var key: String? { path.last?.text ?? rootKey }
+
+  /// The key and the value.
+  open override var description: String { "MutableData (\(key ?? "")) \(ValueWriter.value(node))" }
+}
+
+/// What a transaction's block decided.
+open class TransactionResult: NSObject {
+  let node: Node?
+
+  init(node: Node?) {
+    self.node = node
+    super.init()
+  }
+
+  /// Makes a result that ends the transaction.
+  public override convenience init() {
+    self.init(node: nil)
+  }
+
+  /// The value is to be stored.
+  @discardableResult
+  open class func success(withValue value: MutableData) -> TransactionResult {
+    TransactionResult(node: value.node)
+  }
+
+  /// The transaction ends and nothing is stored.
+  @discardableResult
+  open class func abort() -> TransactionResult {
+    TransactionResult(node: nil)
+  }
+}

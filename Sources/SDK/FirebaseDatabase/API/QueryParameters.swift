@@ -1,0 +1,140 @@
+// What narrows a query, and the rules for combining it. Invariant: parameters that exist are valid; a
+// combination that the product refuses stops the program where it is built, as Apple's SDK does.
+
+import FirebaseCore
+import RealtimeModel
+
+/// The order, bounds and limit of a query as the app built them.
+struct QueryParameters: Sendable {
+  private var ordering: Ordering?
+  private var start: QuerySpec.Bound?
+  private var end: QuerySpec.Bound?
+  private var isEqual = false
+  private var limit: QuerySpec.Limit?
+
+  /// The query that they amount to.
+  var spec: QuerySpec {
+    QuerySpec(ordering: ordering ?? .priority, start: start, end: end, limit: limit)
+  }
+
+  private static func refuse(_ method: String, _ reason: String) -> Never {
+    usageException("InvalidQueryParameter", "(\(method)) \(reason)")
+  }
+
+  // MARK: Order
+
+  func ordered(by new: Ordering, method: String) -> QueryParameters {
+    guard ordering == nil else {
+      QueryParameters.refuse(method, "Cannot use multiple queryOrderedBy calls!")
+    }
+    var result = self
+    result.ordering = new
+    result.check(method)
+    return result
+  }
+
+  func ordered(byChild text: String) -> QueryParameters {
+    let method = "queryOrderedByChild:"
+    switch text {
+    case "$key", ".key": QueryParameters.refuse(method, "Use queryOrderedByKey: instead!")
+    case "$priority", ".priority": QueryParameters.refuse(method, "Use queryOrderedByPriority: instead!")
+    case "$value", ".value": QueryParameters.refuse(method, "Use queryOrderedByValue: instead!")
+    default: break
+    }
+    let path = PathRules.reference("/" + text, below: Path(keys: [Key("-")]), method: method).droppingFirst
+    guard !path.isRoot else {
+      QueryParameters.refuse(method, "An empty path is used. Use queryOrderedByValue: instead!")
+    }
+    return ordered(by: .child(path), method: method)
+  }
+
+  // MARK: Limit
+
+  func limited(to count: UInt, fromStart: Bool, method: String) -> QueryParameters {
+    guard limit == nil else {
+      QueryParameters.refuse(method, "Can't call queryLimited if a limit was previously set.")
+    }
+    guard count > 0 else { QueryParameters.refuse(method, "Limit can't be zero") }
+    guard count < 1 << 31 else { QueryParameters.refuse(method, "Limit must be less than 2,147,483,647") }
+    var result = self
+    result.limit = fromStart ? .first(Int(count)) : .last(Int(count))
+    return result
+  }
+
+  // MARK: Bounds
+
+  func starting(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QueryParameters {
+    guard start == nil else {
+      QueryParameters.refuse(
+        method, isEqual ? "Cannot combine queryEqual with queryStarting" : "Can't call queryStarting twice")
+    }
+    var result = self
+    result.start = bound(value, childKey, isInclusive: isInclusive, method: method)
+    result.check(method)
+    return result
+  }
+
+  func ending(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QueryParameters {
+    guard end == nil else {
+      QueryParameters.refuse(
+        method, isEqual ? "Cannot combine queryEqual with queryEnding" : "Can't call queryEnding twice")
+    }
+    var result = self
+    result.end = bound(value, childKey, isInclusive: isInclusive, method: method)
+    result.check(method)
+    return result
+  }
+
+  func equal(_ value: Any?, _ childKey: String?, method: String) -> QueryParameters {
+    guard start == nil, end == nil else {
+      QueryParameters.refuse(
+        method,
+        isEqual
+          ? "Can't call queryEqual twice" : "Cannot combine queryEqual with queryStarting or queryEnding")
+    }
+    var result = self
+    result.start = bound(value, childKey, isInclusive: true, method: method)
+    result.end = result.start
+    result.isEqual = true
+    result.check(method)
+    return result
+  }
+
+  private func bound(_ value: Any?, _ childKey: String?, isInclusive: Bool, method: String) -> QuerySpec.Bound
+  {
+    if let childKey, !Key.isValid(childKey) {
+      usageException("InvalidKeyValidation", "(\(method)) \(childKey) is not a valid key")
+    }
+    let node: Node
+    do {
+      node = try ValueReader.node(value)
+    } catch {
+      QueryParameters.refuse(method, error.message)
+    }
+    if case .children = node.content {
+      QueryParameters.refuse(method, "A bound is nil, a string, a number or a boolean")
+    }
+    if case .deferred? = node.leafValue { QueryParameters.refuse(method, "A server value cannot be a bound") }
+    return QuerySpec.Bound(node.leafValue, key: childKey.map { Key($0) }, isInclusive: isInclusive)
+  }
+
+  /// Refuses bounds that the order cannot use; called whenever either changes, so that the order of
+  /// the calls does not matter.
+  private func check(_ method: String) {
+    for bound in [start, end] {
+      guard let bound else { continue }
+      switch ordering ?? .priority {
+      case .key:
+        guard case .string? = bound.value, bound.key == nil else {
+          QueryParameters.refuse(
+            method, "When ordering by key, bounds must be strings, and without a child key")
+        }
+      case .priority:
+        if case .bool? = bound.value {
+          QueryParameters.refuse(method, "When ordering by priority, bounds must be nil, numbers or strings")
+        }
+      case .value, .child: break
+      }
+    }
+  }
+}

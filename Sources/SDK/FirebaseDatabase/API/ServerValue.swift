@@ -1,0 +1,19 @@
+// Values that the server fills in.
+
+public import Foundation
+
+/// Placeholders for values that the server fills in when it stores a write.
+open class ServerValue: NSObject {
+  /// Stands for the server's time in milliseconds since 1970.
+  @discardableResult
+  open class func timestamp() -> [AnyHashable: Any] {
+    [".sv": "timestamp"]
+  }
+
+  /// Stands for the number stored at the location plus `delta`; the location counts as zero when it
+  /// holds no number.
+  @discardableResult
+  open class func increment(_ delta: NSNumber) -> [AnyHashable: Any] {
+    [".sv": ["increment": delta]]
+  }
+}

@@ -1,0 +1,18 @@
+// Why a value of the app cannot be stored.
+
+import RealtimeModel
+
+/// A value that the database does not take, with the place in it.
+struct InvalidValue: Error {
+  let reason: String
+  let path: [String]
+
+  init(_ reason: String, at path: [String]) {
+    self.reason = reason
+    self.path = path
+  }
+
+  var message: String {
+    path.isEmpty ? reason : "\(reason) at path '\(path.joined(separator: "/"))'"
+  }
+}

@@ -1,0 +1,47 @@
+// Which paths and keys the app may name.
+
+import FirebaseCore
+import RealtimeModel
+
+/// The rules for paths that an app writes.
+enum PathRules {
+  /// Reads a path.
+  static func path(_ text: String, allowsPriority: Bool = false) throws(InvalidValue) -> Path {
+    let path = Path(text)
+    for (index, key) in path.keys.enumerated() {
+      if allowsPriority, key.isPriority, index == path.count - 1 { continue }
+      guard Key.isValid(key.text), key.text.utf8.count <= RealtimeLimits.standard.keyBytes else {
+        throw InvalidValue(
+          "Must be a non-empty string and not contain '.' '#' '$' '[' or ']'", at: [text])
+      }
+    }
+    return path
+  }
+
+  /// Reads a path for a reference; misuse stops the program.
+  ///
+  /// - Parameters:
+  ///   - base: where the path begins; `.info` may follow the root alone.
+  ///   - method: who asks, for the message.
+  static func reference(_ text: String, below base: Path, method: String) -> Path {
+    let relative = Path(text)
+    if base.isRoot, relative.first?.text == ".info",
+      relative.keys.dropFirst().allSatisfy({ Key.isValid($0.text) })
+    {
+      return relative
+    }
+    do {
+      return base.appending(try path(text))
+    } catch {
+      usageException("InvalidPathValidation", "(\(method)) \(error.message)")
+    }
+  }
+
+  /// Stops the program when an app would write below `.info`.
+  static func checkWritable(_ path: Path, method: String) {
+    if path.first?.text == ".info" {
+      usageException(
+        "WritablePathValidation", "(\(method)) failed to path \(path.absolute): .info cannot be written")
+    }
+  }
+}

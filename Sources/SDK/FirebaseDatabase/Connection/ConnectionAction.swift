@@ -1,0 +1,66 @@
+// What the connection's state machine asks of the world, and what it reports.
+
+import RealtimeModel
+import RealtimeWire
+
+/// One write as it goes to the server.
+struct OutgoingWrite: Sendable {
+  enum Change: Sendable {
+    case put(Node, hash: String?)
+    case merge([(Path, Node)])
+  }
+
+  let id: Int
+  let path: Path
+  let change: Change
+
+  /// Whether it is a transaction, which must not be sent twice.
+  var isTransaction: Bool {
+    if case .put(_, hash: .some) = change { return true }
+    return false
+  }
+}
+
+/// An operation for the moment the server loses this client.
+struct DisconnectOperation: Sendable {
+  enum Change: Sendable {
+    case put(Node)
+    case merge([(Path, Node)])
+    case cancel
+  }
+
+  let id: Int
+  let path: Path
+  let change: Change
+}
+
+/// What the state machine asks for, in order.
+enum ConnectionAction: Sendable {
+  /// Open a transport; its events carry this generation.
+  case open(generation: Int, lastSession: String?, host: String?)
+  /// Send a message on the open transport.
+  case send(ClientMessage)
+  /// Send a listen; its hash is computed at this moment.
+  case sendListen(Listen, number: Int64)
+  /// Close the transport.
+  case close
+  /// Call `retry` with the generation after so many milliseconds.
+  case retry(generation: Int, after: Int64)
+  /// Something happened.
+  case report(ConnectionEvent)
+}
+
+/// What the connection reports.
+enum ConnectionEvent: Sendable {
+  /// The server said hello, at this time of its clock.
+  case connected(serverTime: Int64)
+  /// The connection that had been greeted is gone.
+  case disconnected
+  case push(ServerPush)
+  case listenAnswered(Listen, warnings: [String], RealtimeError?)
+  case writeAnswered(Int, RealtimeError?)
+  case disconnectOperationAnswered(DisconnectOperation, RealtimeError?)
+  case getAnswered(Int, Result<Node, RealtimeError>)
+  /// A text for whoever reads the log.
+  case note(isError: Bool, String)
+}

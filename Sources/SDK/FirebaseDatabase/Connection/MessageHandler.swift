@@ -1,0 +1,135 @@
+// Frames to messages and back, on the event loop, with the signs of life of both ends: `0` after 45 s
+// without traffic, and a ping that the server must answer when it has been silent that long.
+// Invariant: pieces of one message are written without anything between them.
+
+import NIOCore
+import NIOWebSocket
+import RealtimeModel
+import RealtimeWire
+
+/// The WebSocket's end of a transport.
+final class MessageHandler: ChannelInboundHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias OutboundOut = WebSocketFrame
+
+  /// A message beyond this is not kept; the protocol cannot announce a larger one anyway.
+  static let largestMessage = 170 << 20
+  /// How long without traffic until a sign of life.
+  static let quiet = TimeAmount.seconds(45)
+  /// How long without anything from the server until it counts as gone.
+  static let dead = TimeAmount.seconds(90)
+
+  private let events: TransportEvents
+  private var assembler = MessageAssembler(maximumBytes: MessageHandler.largestMessage)
+  private var context: ChannelHandlerContext?
+  private var lastReceived = NIODeadline.now()
+  private var lastSent = NIODeadline.now()
+  private var timer: Scheduled<Void>?
+  private var isGreeted = false
+  private let opened = NIODeadline.now()
+
+  init(events: TransportEvents) {
+    self.events = events
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    lastReceived = .now()
+    schedule(in: Transport.handshakeTimeout)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    timer?.cancel()
+    self.context = nil
+  }
+
+  // MARK: Receiving
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let frame = unwrapInboundIn(data)
+    lastReceived = .now()
+    switch frame.opcode {
+    case .text: received(frame.unmaskedData)
+    case .ping:
+      var answer = WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.unmaskedData)
+      answer.maskKey = .random()
+      context.writeAndFlush(wrapOutboundOut(answer), promise: nil)
+    case .connectionClose: events.closed("The server closed the connection")
+    default: break
+    }
+  }
+
+  private func received(_ buffer: ByteBuffer) {
+    buffer.withUnsafeReadableBytes { bytes in
+      switch assembler.receive(bytes) {
+      case .nothing: break
+      case .message: deliver(bytes)
+      case .assembled(let message): message.withUnsafeBytes { deliver($0) }
+      case .oversized:
+        events.closed("The server sent a message of more than \(MessageHandler.largestMessage) bytes")
+      }
+    }
+  }
+
+  private func deliver(_ bytes: UnsafeRawBufferPointer) {
+    do {
+      let message = try ServerMessage(json: bytes)
+      isGreeted = true
+      events.received(message)
+    } catch {
+      events.closed("The server sent what is no message: \(error)")
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    events.closed(nil)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    events.closed("\(error)")
+  }
+
+  // MARK: Sending
+
+  /// Sends a message in as many frames as it takes.
+  func send(_ message: [UInt8]) {
+    guard let context else { return }
+    message.withUnsafeBytes { bytes in
+      guard let pieces = MessageSplitter.pieces(of: bytes) else {
+        return events.closed("A message of \(message.count) bytes is more than the protocol can carry")
+      }
+      if pieces.count > 1 { write(Array("\(pieces.count)".utf8)[...], to: context) }
+      for piece in pieces { write(message[piece], to: context) }
+    }
+    context.flush()
+    lastSent = .now()
+  }
+
+  private func write(_ bytes: ArraySlice<UInt8>, to context: ChannelHandlerContext) {
+    let data = context.channel.allocator.buffer(bytes: bytes)
+    let frame = WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: data)
+    context.write(wrapOutboundOut(frame), promise: nil)
+  }
+
+  // MARK: Signs of life
+
+  private func schedule(in delay: TimeAmount) {
+    guard let context else { return }
+    timer?.cancel()
+    timer = context.eventLoop.assumeIsolated().scheduleTask(in: delay) { [weak self] in self?.check() }
+  }
+
+  private func check() {
+    let now = NIODeadline.now()
+    if !isGreeted, now - opened >= Transport.handshakeTimeout {
+      return events.closed("The server did not say hello")
+    }
+    if now - lastReceived >= MessageHandler.dead { return events.closed("The server has gone silent") }
+    if now - max(lastReceived, lastSent) >= MessageHandler.quiet {
+      send(Array("0".utf8))
+    }
+    if now - lastReceived >= MessageHandler.quiet { send(ClientMessage.control(.ping).json()) }
+    schedule(in: .seconds(15))
+  }
+}

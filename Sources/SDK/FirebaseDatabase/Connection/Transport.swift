@@ -1,0 +1,182 @@
+// One WebSocket to a server, on NIO. It moves messages and knows nothing of their meaning but the two
+// signs of life. Invariant: `closed` is called exactly once, and nothing is delivered after it.
+
+import FirebaseCore
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import NIOWebSocket
+import RealtimeModel
+import RealtimeWire
+
+/// What a transport tells its owner. Called on an event loop.
+struct TransportEvents: Sendable {
+  var received: @Sendable (ServerMessage) -> Void
+  var closed: @Sendable (String?) -> Void
+}
+
+/// One connection to a server.
+final class Transport: Sendable {
+  /// What is to be sent before the channel is ready, and the channel afterwards.
+  private enum State {
+    case opening
+    case open(any Channel)
+    case closed
+  }
+
+  private let state = Guarded(State.opening)
+  private let events: TransportEvents
+
+  private init(events: TransportEvents) {
+    self.events = events
+  }
+
+  /// The time within which the server must have said hello.
+  static let handshakeTimeout = TimeAmount.seconds(30)
+
+  /// Opens a WebSocket; failure is reported as `closed`.
+  static func open(
+    to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, tls: NIOSSLContext?,
+    events: TransportEvents
+  ) -> Transport {
+    let transport = Transport(events: events)
+    let target = host.flatMap {
+      DatabaseEndpoint.parse("\(endpoint.isSecure ? "https" : "http")://\($0)")?.endpoint
+    }
+    let server = target ?? endpoint
+    var uri = "/.ws?v=5&ns=\(endpoint.namespace.percentEncodedForQuery)"
+    if let lastSession { uri += "&ls=\(lastSession.percentEncodedForQuery)" }
+    let request = (uri: uri, authority: server.authority)
+    ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connectTimeout(Transport.handshakeTimeout)
+      .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          if let tls {
+            let isName = (try? SocketAddress(ipAddress: server.host, port: 0)) == nil
+            try channel.pipeline.syncOperations.addHandler(
+              NIOSSLClientHandler(context: tls, serverHostname: isName ? server.host : nil))
+          }
+          try transport.addUpgrade(to: channel, uri: request.uri, authority: request.authority)
+        }
+      }
+      .connect(host: server.host, port: server.effectivePort)
+      .whenComplete { result in
+        switch result {
+        case .success(let channel): transport.opened(channel)
+        case .failure(let error): transport.failed("\(error)")
+        }
+      }
+    return transport
+  }
+
+  private func addUpgrade(to channel: any Channel, uri: String, authority: String) throws {
+    let transport = self
+    let upgrader = NIOWebSocketClientUpgrader(maxFrameSize: 1 << 24) { channel, _ in
+      channel.eventLoop.makeCompletedFuture {
+        try channel.pipeline.syncOperations.addHandlers(
+          NIOWebSocketFrameAggregator(
+            minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 1 << 16, maxAccumulatedFrameSize: 1 << 24),
+          MessageHandler(events: transport.deliveringEvents))
+      }
+    }
+    let handler = UpgradeRequestHandler(uri: uri, authority: authority) { reason in transport.failed(reason) }
+    try channel.pipeline.syncOperations.addHTTPClientHandlers(
+      withClientUpgrade: (
+        upgraders: [upgrader],
+        completionHandler: { context in
+          let operations = context.pipeline.syncOperations
+          guard let handler = try? operations.handler(type: UpgradeRequestHandler.self) else { return }
+          operations.removeHandler(handler, promise: nil)
+        }
+      ))
+    try channel.pipeline.syncOperations.addHandler(handler)
+  }
+
+  /// The owner's events, cut off once the transport is closed.
+  private var deliveringEvents: TransportEvents {
+    TransportEvents(
+      received: { message in
+        let isClosed = self.state.withLock { state in
+          if case .closed = state { return true }
+          return false
+        }
+        if !isClosed { self.events.received(message) }
+      },
+      closed: { self.failed($0) })
+  }
+
+  private func opened(_ channel: any Channel) {
+    let isClosed = state.withLock { state in
+      if case .closed = state { return true }
+      state = .open(channel)
+      return false
+    }
+    if isClosed { channel.close(promise: nil) }
+    channel.closeFuture.whenComplete { _ in self.failed(nil) }
+  }
+
+  private func failed(_ reason: String?) {
+    guard let channel = finish() else { return }
+    channel?.close(promise: nil)
+    events.closed(reason)
+  }
+
+  /// Marks the transport closed.
+  ///
+  /// - Returns: nil if it was closed before.
+  private func finish() -> (any Channel)?? {
+    state.withLock { state -> (any Channel)?? in
+      defer { state = .closed }
+      switch state {
+      case .opening: return .some(nil)
+      case .open(let channel): return .some(channel)
+      case .closed: return nil
+      }
+    }
+  }
+
+  /// Sends a message. Dropped when the transport is not open: the owner sends nothing before the
+  /// server's hello.
+  func send(_ message: [UInt8]) {
+    let channel: (any Channel)? = state.withLock { state in
+      if case .open(let channel) = state { return channel }
+      return nil
+    }
+    guard let channel else { return }
+    channel.eventLoop.execute { channel.pipeline.syncOperations.fireOutboundMessage(message) }
+  }
+
+  /// Closes the transport; nothing is reported any more.
+  func close() {
+    if case .some(.some(let channel)) = finish() { channel.close(promise: nil) }
+  }
+}
+
+extension ChannelPipeline.SynchronousOperations {
+  /// Writes a whole message through the handler that cuts it into frames.
+  fileprivate func fireOutboundMessage(_ message: [UInt8]) {
+    guard let handler = try? handler(type: MessageHandler.self) else { return }
+    handler.send(message)
+  }
+}
+
+extension String {
+  /// Letters, digits and `-._~` as they are, all else percent-encoded.
+  var percentEncodedForQuery: String {
+    var result = ""
+    for byte in utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        result.append(Character(UnicodeScalar(byte)))
+      default:
+        let digits = String(byte, radix: 16, uppercase: true)
+        result += "%" + (digits.count == 1 ? "0" : "") + digits
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,33 @@
+// What a client keeps on disk between runs. Only the contract and the storage that keeps nothing exist
+// so far; the core already calls it where a durable one must be called.
+
+import FirebaseCore
+
+/// Where pending writes survive the end of the program.
+///
+/// Called on the core's queue alone, in the order in which writes are made and answered.
+protocol ClientStorage: Sendable {
+  /// A write was made and will be sent.
+  func append(_ write: OutgoingWrite)
+
+  /// A write was answered.
+  func remove(_ id: Int)
+
+  /// All pending writes were given up.
+  func removeAll()
+}
+
+/// Keeps nothing: a database's cache and pending writes end with the program.
+struct MemoryStorage: ClientStorage {
+  func append(_ write: OutgoingWrite) {}
+  func remove(_ id: Int) {}
+  func removeAll() {}
+
+  /// Says that an app which asked for persistence does not get it.
+  static func warnThatNothingIsKept() {
+    FirebaseLogger.log(
+      .warning, service: "Database",
+      "isPersistenceEnabled is set, but this version keeps the cache and pending writes in memory only: "
+        + "they do not survive the end of the program")
+  }
+}

@@ -1,0 +1,99 @@
+// What the connection reports, and what follows from it.
+
+import FirebaseCore
+import RealtimeModel
+import RealtimeWire
+
+extension Repository {
+  func handle(_ event: ConnectionEvent) {
+    switch event {
+    case .connected(let time):
+      serverTimeOffset = time - Repository.milliseconds
+      updateInformation("serverTimeOffset", .leaf(.int(serverTimeOffset)))
+      updateInformation("connected", .leaf(.bool(true)))
+      sendReadyTransactions()
+    case .disconnected:
+      updateInformation("connected", .leaf(.bool(false)))
+      runDisconnectOperations()
+      failOverdueGets()
+    case .push(let push): handle(push)
+    case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
+    case .writeAnswered(let id, let error):
+      if connection.hasUnansweredListens {
+        // The data that shows the write may still be on its way; dropping the write now would flash.
+        delayedAnswers.append((id, error))
+      } else {
+        writeAnswered(id, error)
+      }
+    case .disconnectOperationAnswered(let operation, let error): answered(operation, error)
+    case .getAnswered(let id, let result): getAnswered(id, result)
+    case .note(let isError, let text): log(isError ? .error : .notice, text)
+    }
+  }
+
+  private func listenAnswered(_ listen: Listen, _ warnings: [String], _ error: RealtimeError?) {
+    if let error {
+      log(.warning, "Listener at \(listen.path.absolute) failed: \(error.status.rawValue)")
+      raise(tree.cancel(listen, error: error))
+      rerunTransactions(at: listen.path)
+    } else {
+      if warnings.contains("no_index") {
+        log(
+          .warning,
+          "Using an unspecified index. Your data will be downloaded and filtered on the client. Consider adding "
+            + "\".indexOn\": \"\(listen.query.ordering.wireText)\" at \(listen.path.absolute) to your security "
+            + "rules for better performance")
+      }
+      changed(listen.path, tree.applyListenComplete(listen))
+    }
+  }
+
+  func deliverDelayedAnswers() {
+    let answers = delayedAnswers
+    delayedAnswers = []
+    for (id, error) in answers { writeAnswered(id, error) }
+  }
+
+  private func handle(_ push: ServerPush) {
+    switch push {
+    case .data(let path, let node, let tag):
+      changed(path, tree.applyServerOverwrite(at: path, node, tag: tag.map { Int($0) }))
+    case .merge(let path, let children, let tag):
+      guard !children.isEmpty else { return }
+      changed(path, tree.applyServerMerge(at: path, children, tag: tag.map { Int($0) }))
+    case .cancel(let path, let queryText):
+      for listen in tree.listens(at: path) where listen.isCancelled(by: queryText) {
+        raise(tree.cancel(listen, error: .permissionDenied))
+      }
+      rerunTransactions(at: path)
+    case .rangeMerge(let path, _, _):
+      // Only a listen that carried a compound hash is answered so, and this client sends none.
+      log(.warning, "Ignored a range merge at \(path.absolute) that nobody had asked for")
+    case .authRevoked(let error): log(.warning, "The credential was revoked: \(error.message)")
+    case .appCheckRevoked(let error): log(.warning, "The App Check token was revoked: \(error.message)")
+    case .securityDebug(let text): log(.info, text)
+    case .unknown(let action): log(.debug, "Ignored an unknown push '\(action)'")
+    }
+  }
+
+  /// Raises the events of new server data and lets transactions see it.
+  func changed(_ path: Path, _ events: [DataEvent]) {
+    raise(events)
+    if !events.isEmpty { rerunTransactions(at: path) }
+  }
+
+  // MARK: The client's own tree, `.info`
+
+  func updateInformation(_ name: String, _ node: Node) {
+    raise(information.applyServerOverwrite(at: Path(keys: [".info", Key(name)]), node))
+    informationNode = informationNode.setting(Path(keys: [".info", Key(name)]), to: node)
+  }
+
+  func performInformation(_ action: ListenAction) {
+    guard case .start(let listen) = action else { return }
+    let node = informationNode.descendant(listen.path)
+    guard !node.isEmpty else { return }
+    raise(information.applyServerOverwrite(at: listen.path, node, tag: listen.tag))
+    raise(information.applyListenComplete(listen))
+  }
+}

@@ -1,0 +1,36 @@
+// Operations for the moment the server loses this client. Invariant: what the server has accepted is
+// also done to the local cache when this client notices the loss, since the server does it too.
+
+import RealtimeModel
+
+extension Repository {
+  func perform(_ change: DisconnectOperation.Change, at path: Path, completion: @escaping WriteCompletion) {
+    let operation = DisconnectOperation(id: makeIdentifier(), path: path, change: change)
+    disconnectCompletions[operation.id] = completion
+    connection.perform(operation)
+  }
+
+  func answered(_ operation: DisconnectOperation, _ error: RealtimeError?) {
+    if error == nil {
+      switch operation.change {
+      case .put(let node): disconnectOverlay.write(node, at: operation.path)
+      case .merge(let changes): disconnectOverlay.merge(changes, at: operation.path)
+      case .cancel: disconnectOverlay.forget(operation.path)
+      }
+    }
+    disconnectCompletions.removeValue(forKey: operation.id)?(error)
+  }
+
+  func runDisconnectOperations() {
+    let overlay = disconnectOverlay
+    disconnectOverlay = WriteOverlay()
+    var changes: [(Path, Node)] = []
+    overlay.forEach { changes.append(($0, $1)) }
+    for (path, node) in changes {
+      let estimate = node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
+      raise(tree.applyServerOverwrite(at: path, estimate))
+      raise(abortTransactions(at: path))
+      rerunTransactions(at: path)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// Observing, keeping synchronised, and reading once.
+
+import Dispatch
+import FirebaseCore
+import RealtimeModel
+
+extension Repository {
+  private func tree(for path: Path) -> SyncTree {
+    path.first?.text == ".info" ? information : tree
+  }
+
+  func add(_ observer: Observer) {
+    observers[observer.registration.id] = observer
+    raise(tree(for: observer.path).add(observer.registration, at: observer.path, query: observer.query))
+  }
+
+  func remove(_ registration: Registration?, at path: Path, query: QuerySpec) {
+    if let registration {
+      guard let observer = observers[registration.id], observer.path == path,
+        query.isDefault || observer.query == query
+      else { return }
+      observers[registration.id] = nil
+    } else {
+      let gone = observers.values.filter { $0.path == path && (query.isDefault || $0.query == query) }
+      for observer in gone { observers[observer.registration.id] = nil }
+      for observer in gone {
+        raise(tree(for: path).remove(observer.registration, at: path, query: observer.query))
+      }
+      return
+    }
+    raise(tree(for: path).remove(registration, at: path, query: query))
+  }
+
+  func keepSynced(_ isKept: Bool, at path: Path, query: QuerySpec, id: UInt) {
+    let kept = KeptQuery(path: path, query: query)
+    if isKept {
+      guard keptSynced[kept] == nil else { return }
+      let registration = Registration(id: id, interest: [])
+      keptSynced[kept] = registration
+      raise(tree.add(registration, at: path, query: query))
+    } else if let registration = keptSynced.removeValue(forKey: kept) {
+      raise(tree.remove(registration, at: path, query: query))
+    }
+  }
+
+  // MARK: Reading once
+
+  /// How long a read waits for a connection.
+  static let getPatience = DispatchTimeInterval.seconds(3)
+
+  func get(
+    at path: Path, query: QuerySpec, completion: @escaping @Sendable (Result<Node, RealtimeError>) -> Void
+  ) {
+    if let node = tree(for: path).completeNode(at: path, query: query) { return completion(.success(node)) }
+    if path.first?.text == ".info" {
+      return completion(.success(informationNode.descendant(path)))
+    }
+    let id = makeIdentifier()
+    gets[id] = PendingGet(path: path, query: query, completion: completion)
+    connection.get(id, at: path, query: query)
+    Repository.queue.asyncAfter(deadline: .now() + Repository.getPatience) { [weak self] in
+      guard let self, self.gets[id] != nil else { return }
+      self.gets[id]?.isOverdue = true
+      if !self.connection.isConnected { self.failOverdueGets() }
+      self.flush()
+    }
+  }
+
+  func failOverdueGets() {
+    for (id, get) in gets.sorted(by: { $0.key < $1.key }) where get.isOverdue {
+      gets[id] = nil
+      connection.abandonGet(id)
+      get.completion(.failure(RealtimeError(.init(rawValue: "offline"), "Client is offline.")))
+    }
+  }
+
+  func getAnswered(_ id: Int, _ result: Result<Node, RealtimeError>) {
+    guard let get = gets.removeValue(forKey: id) else { return }
+    switch result {
+    case .failure: get.completion(result)
+    case .success(let node):
+      if get.query.showsAll {
+        changed(get.path, tree.applyServerOverwrite(at: get.path, node))
+      } else if let tag = tree.listen(at: get.path, query: get.query).tag {
+        // The answer holds the query's window only, so it must not pass for the whole location.
+        changed(get.path, tree.applyServerOverwrite(at: get.path, node, tag: tag))
+      }
+      get.completion(.success(tree.view(over: node, at: get.path, query: get.query)))
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// Writes: applied to the local tree with server values estimated, sent with server values as they are,
+// and taken back if the server refuses them.
+
+import FirebaseCore
+import RealtimeModel
+
+extension Repository {
+  /// Replaces a value; the path may end in `.priority`.
+  func set(_ node: Node, at path: Path, completion: @escaping WriteCompletion) {
+    let id = makeIdentifier()
+    let estimate = node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
+    raise(tree.applyUserOverwrite(at: path, estimate, id: id))
+    send(OutgoingWrite(id: id, path: path, change: .put(node, hash: nil)), completion)
+    raise(abortTransactions(at: path))
+    rerunTransactions(at: path)
+  }
+
+  /// Replaces values at several paths below one, all at once.
+  func update(_ changes: [(Path, Node)], at path: Path, completion: @escaping WriteCompletion) {
+    guard !changes.isEmpty else { return completion(nil) }
+    let id = makeIdentifier()
+    let estimates = changes.map { relative, node in
+      let existing = tree.latestNode(at: path.appending(relative))
+      return (relative, node.resolved(existing: existing, timestamp: serverTime))
+    }
+    raise(tree.applyUserMerge(at: path, estimates, id: id))
+    send(OutgoingWrite(id: id, path: path, change: .merge(changes)), completion)
+    for (relative, _) in changes {
+      raise(abortTransactions(at: path.appending(relative)))
+    }
+    for (relative, _) in changes { rerunTransactions(at: path.appending(relative)) }
+  }
+
+  private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {
+    writeCompletions[write.id] = completion
+    storage.append(write)
+    connection.write(write)
+  }
+
+  func writeAnswered(_ id: Int, _ error: RealtimeError?) {
+    if transactions.isSent(id) { return transactionAnswered(id, error) }
+    storage.remove(id)
+    guard let completion = writeCompletions.removeValue(forKey: id) else { return }
+    if let error { log(.warning, "A write failed: \(error.status.rawValue) \(error.message)") }
+    let events = tree.acknowledgeWrite(id, isRevert: error != nil)
+    raise(events)
+    if !events.isEmpty { rerunTransactions(at: .root) }
+    completion(error)
+  }
+
+  /// Takes back every write that the server has not answered.
+  func purgeOutstandingWrites() {
+    let answers = delayedAnswers
+    delayedAnswers = []
+    for (id, error) in answers { writeAnswered(id, error) }
+    let operations = connection.purge()
+    storage.removeAll()
+    let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
+    raise(abortTransactions(at: .root, reason: cancelled, includingSent: true))
+    raise(tree.purgeWrites())
+    let completions = writeCompletions.sorted { $0.key < $1.key }
+    writeCompletions = [:]
+    for (_, completion) in completions { completion(cancelled) }
+    for operation in operations { disconnectCompletions.removeValue(forKey: operation.id)?(cancelled) }
+  }
+}

@@ -1,0 +1,238 @@
+// The core of one database: the sync tree, the connection and the transactions, held together.
+//
+// Invariants: everything here runs on one serial queue, which all databases share; an event reaches the
+// app only through `raise`, in the order in which the sync tree gave it, on the callback queue, and
+// never inside a call of the app; what the app asked is applied locally first and sent afterwards.
+
+import Dispatch
+import FirebaseCore
+import Foundation
+import NIOSSL
+import RealtimeModel
+import RealtimeWire
+
+/// The core of one database.
+final class Repository: @unchecked Sendable {
+  // Safe to share: all mutable state is touched on `queue` alone; everything else is constant.
+
+  /// The queue of all databases' cores.
+  static let queue = DispatchQueue(label: "com.google.firebase.database.core")
+
+  let endpoint: DatabaseEndpoint
+  let callbackQueue: DispatchQueue
+  let storage: any ClientStorage
+  private let tls: NIOSSLContext?
+
+  var tree = SyncTree()
+  var information = SyncTree()
+  var connection: ServerConnection
+  var transactions = TransactionQueue()
+  var observers: [UInt: Observer] = [:]
+  var firedSingles: Set<UInt> = []
+  var writeCompletions: [Int: WriteCompletion] = [:]
+  var delayedAnswers: [(id: Int, error: RealtimeError?)] = []
+  var gets: [Int: PendingGet] = [:]
+  var disconnectCompletions: [Int: WriteCompletion] = [:]
+  var disconnectOverlay = WriteOverlay()
+  var keptSynced: [KeptQuery: Registration] = [:]
+  var serverTimeOffset: Int64 = 0 {
+    didSet { publishedOffset.withLock { $0 = serverTimeOffset } }
+  }
+  private let publishedOffset = Guarded<Int64>(0)
+  /// What `.info` holds.
+  var informationNode = Node.empty
+  private var transport: Transport?
+  private var lastIdentifier = 0
+  private var hasStarted = false
+
+  /// What is called when a write is answered.
+  typealias WriteCompletion = @Sendable (RealtimeError?) -> Void
+
+  /// A query that is kept synchronised.
+  struct KeptQuery: Hashable {
+    let path: Path
+    let query: QuerySpec
+  }
+
+  /// A read that waits for its answer.
+  struct PendingGet {
+    let path: Path
+    let query: QuerySpec
+    /// Whether the wait without a connection is over.
+    var isOverdue = false
+    let completion: @Sendable (Result<Node, RealtimeError>) -> Void
+  }
+
+  init(endpoint: DatabaseEndpoint, callbackQueue: DispatchQueue, storage: any ClientStorage) {
+    self.endpoint = endpoint
+    self.callbackQueue = callbackQueue
+    self.storage = storage
+    var context: NIOSSLContext?
+    if endpoint.isSecure {
+      do {
+        context = try NIOSSLContext(configuration: .makeClientConfiguration())
+      } catch {
+        FirebaseLogger.log(.error, service: "Database", "TLS is not usable: \(error)")
+      }
+    }
+    tls = context
+    connection = ServerConnection(
+      seed: UInt64.random(in: 0 ... .max),
+      statsName: "sdk.swift.\(FirebaseVersion().replacingOccurrences(of: ".", with: "-"))")
+  }
+
+  /// Runs work on the core's queue, in the order of the calls.
+  func enqueue(_ work: @escaping @Sendable (Repository) -> Void) {
+    Repository.queue.async {
+      self.start()
+      work(self)
+      self.flush()
+    }
+  }
+
+  /// Begins to connect; the first use does.
+  private func start() {
+    guard !hasStarted else { return }
+    hasStarted = true
+    updateInformation("connected", .leaf(.bool(false)))
+    connection.connect()
+  }
+
+  /// A number for a write, a read or an operation, larger than all before.
+  func makeIdentifier() -> Int {
+    lastIdentifier += 1
+    return lastIdentifier
+  }
+
+  /// Milliseconds since 1970 by the server's clock, as well as it is known.
+  var serverTime: Int64 { Repository.milliseconds + serverTimeOffset }
+
+  static var milliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+
+  /// The difference between the server's clock and this one, for any thread.
+  var publishedTimeOffset: Int64 { publishedOffset.withLock { $0 } }
+
+  /// Milliseconds of a clock that never steps.
+  static var uptime: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
+
+  func log(_ level: FirebaseLoggerLevel, _ message: @autoclosure () -> String) {
+    FirebaseLogger.log(level, service: "Database", message())
+  }
+
+  // MARK: Events
+
+  /// Hands events to their observers on the callback queue.
+  func raise(_ events: [DataEvent]) {
+    for event in events {
+      let id = event.registration.id
+      guard let observer = observers[id] else { continue }
+      switch event.content {
+      case .cancelled(let error):
+        observers[id] = nil
+        guard let cancel = observer.cancel else { continue }
+        let cause = error.asNSError(at: event.path)
+        callbackQueue.async { cancel(cause) }
+      case .value(let node): deliver(node, event.path, nil, event, observer)
+      case .child(_, let key, let node, let previous):
+        deliver(node, event.path.child(key), previous, event, observer)
+      }
+    }
+  }
+
+  private func deliver(_ node: Node, _ path: Path, _ previous: Key?, _ event: DataEvent, _ observer: Observer)
+  {
+    if observer.isSingle {
+      guard firedSingles.insert(observer.registration.id).inserted else { return }
+      Repository.queue.async {
+        self.remove(observer.registration, at: observer.path, query: observer.query)
+        self.firedSingles.remove(observer.registration.id)
+        self.flush()
+      }
+    }
+    let snapshot = DataSnapshot(node: node, path: path, ordering: event.ordering, repository: self)
+    callbackQueue.async {
+      observer.deliver(SnapshotEvent(snapshot: snapshot, previousKey: previous?.text))
+    }
+  }
+
+  // MARK: The connection
+
+  /// Carries out what the sync trees and the connection ask for, until nothing is left.
+  func flush() {
+    while true {
+      for action in information.takeActions() { performInformation(action) }
+      for action in tree.takeActions() {
+        switch action {
+        case .start(let listen): connection.listen(listen)
+        case .stop(let listen): connection.unlisten(listen)
+        }
+      }
+      for action in connection.takeActions() { perform(action) }
+      if !delayedAnswers.isEmpty, !connection.hasUnansweredListens { deliverDelayedAnswers() }
+      if !connection.hasActions, !tree.hasActions, !information.hasActions { return }
+    }
+  }
+
+  private func perform(_ action: ConnectionAction) {
+    switch action {
+    case .open(let generation, let lastSession, let host):
+      open(generation, lastSession, host)
+    case .send(let message): transport?.send(message.json())
+    case .sendListen(let listen, let number): send(listen, number)
+    case .close:
+      transport?.close()
+      transport = nil
+    case .retry(let generation, let delay):
+      Repository.queue.asyncAfter(deadline: .now() + .milliseconds(Int(delay))) { [weak self] in
+        self?.connection.retry(generation)
+        self?.flush()
+      }
+    case .report(let event): handle(event)
+    }
+  }
+
+  private func open(_ generation: Int, _ lastSession: String?, _ host: String?) {
+    if endpoint.isSecure, tls == nil {
+      connection.transportClosed(generation, at: Repository.uptime)
+      return
+    }
+    transport = Transport.open(
+      to: endpoint, host: host, lastSession: lastSession, tls: tls,
+      events: TransportEvents(
+        received: { [weak self] message in
+          Repository.queue.async { [weak self] in
+            guard let self else { return }
+            self.connection.received(message, on: generation, at: Repository.uptime)
+            self.flush()
+          }
+        },
+        closed: { [weak self] reason in
+          Repository.queue.async { [weak self] in
+            guard let self else { return }
+            self.log(.debug, "connection to \(self.endpoint.authority) closed: \(reason ?? "by the peer")")
+            self.connection.transportClosed(generation, at: Repository.uptime)
+            self.flush()
+          }
+        }))
+  }
+
+  private func send(_ listen: Listen, _ number: Int64) {
+    let known = tree.serverNode(of: listen)
+    let request = ListenRequest(
+      path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
+    transport?.send(ClientMessage.request(ClientRequest(number, .listen(request))).json())
+  }
+
+  func goOffline() {
+    enqueue { $0.connection.interrupt(.user, at: Repository.uptime) }
+  }
+
+  func goOnline() {
+    enqueue { $0.connection.resume(.user) }
+  }
+
+  /// Closes the connection for good, because the app is gone.
+  func shutdown() {
+    enqueue { $0.connection.interrupt(.shutdown, at: Repository.uptime) }
+  }
+}

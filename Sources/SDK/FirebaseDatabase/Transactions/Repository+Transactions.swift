@@ -1,0 +1,179 @@
+// Running transactions. Invariants: a batch is sent only when every transaction at and below its path
+// has run, with the hash of the value that they ran on; a transaction ends exactly once; completions are
+// called after the queue is consistent again.
+
+import FirebaseCore
+import RealtimeModel
+
+extension Repository {
+  func runTransaction(
+    at path: Path, isVisible: Bool, watcher id: UInt,
+    update: @escaping @Sendable (Node) -> TransactionDecision,
+    completion: @escaping @Sendable (TransactionOutcome) -> Void
+  ) {
+    let watcher = Registration(id: id, interest: [])
+    raise(tree.add(watcher, at: path, query: .default))
+    let input = tree.latestNode(at: path)
+    switch update(input) {
+    case .abort:
+      raise(tree.remove(watcher, at: path, query: .default))
+      completion(TransactionOutcome(error: nil, isCommitted: false, node: input))
+    case .commit(let output):
+      let estimate = output.resolved(existing: input, timestamp: serverTime)
+      let transaction = Transaction(
+        order: makeIdentifier(), path: path, isVisible: isVisible, watcher: watcher,
+        writeID: makeIdentifier(), input: input, output: output, estimate: estimate, update: update,
+        completion: completion)
+      transactions.append(transaction)
+      raise(tree.applyUserOverwrite(at: path, estimate, id: transaction.writeID, isVisible: isVisible))
+      sendReadyTransactions()
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends every batch that is ready. Without a connection transactions wait, so that they can still be
+  /// overridden and run again on newer data.
+  func sendReadyTransactions() {
+    transactions.prune()
+    guard connection.isConnected else { return }
+    for path in transactions.rootmostPaths {
+      let queue = transactions.transactions(at: path)
+      if queue.allSatisfy({ $0.status == .run }) { send(queue, at: path) }
+    }
+  }
+
+  private func send(_ queue: [Transaction], at path: Path) {
+    let before = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
+    var after = before
+    for transaction in queue {
+      transaction.status = .sent
+      transaction.tries += 1
+      guard let relative = transaction.path.relative(to: path) else { continue }
+      after = after.setting(relative, to: transaction.output)
+    }
+    let id = makeIdentifier()
+    transactions.markSent(id, at: path, queue)
+    connection.write(OutgoingWrite(id: id, path: path, change: .put(after, hash: before.hash)))
+  }
+
+  func transactionAnswered(_ id: Int, _ error: RealtimeError?) {
+    guard let (path, queue) = transactions.takeBatch(id) else { return }
+    guard let error else { return committed(queue) }
+    if error.status == .dataStale {
+      for transaction in queue {
+        if case .sentNeedsAbort(let reason) = transaction.status {
+          transaction.status = .needsAbort(reason)
+        } else if transaction.status == .sent {
+          transaction.status = .run
+        }
+      }
+    } else {
+      log(.warning, "A transaction at \(path.absolute) failed: \(error.status.rawValue)")
+      for transaction in queue where transaction.status != .completed {
+        transaction.status = .needsAbort(error)
+      }
+    }
+    rerunTransactions(at: path)
+  }
+
+  private func committed(_ queue: [Transaction]) {
+    let open = queue.filter { $0.status != .completed }
+    for transaction in open {
+      transaction.status = .completed
+      raise(tree.acknowledgeWrite(transaction.writeID))
+    }
+    for transaction in open { raise(tree.remove(transaction.watcher, at: transaction.path, query: .default)) }
+    sendReadyTransactions()
+    for transaction in open {
+      transaction.completion(TransactionOutcome(error: nil, isCommitted: true, node: transaction.estimate))
+    }
+  }
+
+  // MARK: Running again
+
+  /// Runs what waits at, above and below a path again on the data that is known now.
+  func rerunTransactions(at path: Path) {
+    let root = transactions.rootmost(path)
+    let queue = transactions.transactions(at: root)
+    guard !queue.isEmpty else { return }
+    var ended: [(Transaction, TransactionOutcome)] = []
+    var ignored = Set(queue.filter { $0.status == .run }.map(\.writeID))
+    for transaction in queue {
+      switch transaction.status {
+      case .needsAbort(let error):
+        raise(tree.acknowledgeWrite(transaction.writeID, isRevert: true))
+        ended.append((transaction, TransactionOutcome(error: error, isCommitted: false, node: nil)))
+      case .run:
+        if let outcome = rerun(transaction, &ignored) { ended.append((transaction, outcome)) }
+      case .sent, .sentNeedsAbort, .completed: break
+      }
+    }
+    for (transaction, _) in ended { transaction.status = .completed }
+    transactions.prune()
+    for (transaction, _) in ended {
+      raise(tree.remove(transaction.watcher, at: transaction.path, query: .default))
+    }
+    sendReadyTransactions()
+    for (transaction, outcome) in ended { transaction.completion(outcome) }
+  }
+
+  /// Runs one transaction again.
+  ///
+  /// - Returns: how it ended, if it did.
+  private func rerun(_ transaction: Transaction, _ ignored: inout Set<Int>) -> TransactionOutcome? {
+    let old = transaction.writeID
+    ignored.insert(old)
+    guard transaction.tries < Transaction.maximumTries else {
+      raise(tree.acknowledgeWrite(old, isRevert: true))
+      let error = RealtimeError(
+        .maxRetries, "The transaction was tried \(Transaction.maximumTries) times in vain")
+      return TransactionOutcome(error: error, isCommitted: false, node: nil)
+    }
+    let input = tree.latestNode(at: transaction.path, excluding: ignored)
+    transaction.input = input
+    guard case .commit(let output) = transaction.update(input) else {
+      raise(tree.acknowledgeWrite(old, isRevert: true))
+      return TransactionOutcome(error: nil, isCommitted: false, node: input)
+    }
+    transaction.output = output
+    transaction.estimate = output.resolved(existing: input, timestamp: serverTime)
+    transaction.writeID = makeIdentifier()
+    ignored.remove(old)
+    let events = tree.applyUserOverwrite(
+      at: transaction.path, transaction.estimate, id: transaction.writeID, isVisible: transaction.isVisible)
+    raise(events + tree.acknowledgeWrite(old, isRevert: true))
+    return nil
+  }
+
+  // MARK: Aborting
+
+  /// Ends the transactions that a plain write at a path overrides.
+  ///
+  /// - Parameter includingSent: whether those under way end at once, because their answer will not come.
+  /// - Returns: the events of taking their writes back.
+  func abortTransactions(
+    at path: Path,
+    reason: RealtimeError = RealtimeError(.overriddenBySet, "The transaction was overridden by a set"),
+    includingSent: Bool = false
+  ) -> [DataEvent] {
+    var ended: [Transaction] = []
+    var events: [DataEvent] = []
+    for transaction in transactions.affected(by: path) {
+      switch transaction.status {
+      case .sent where !includingSent: transaction.status = .sentNeedsAbort(reason)
+      case .sentNeedsAbort where !includingSent, .completed: break
+      case .sent, .sentNeedsAbort, .run, .needsAbort:
+        transaction.status = .completed
+        events += tree.acknowledgeWrite(transaction.writeID, isRevert: true)
+        ended.append(transaction)
+      }
+    }
+    transactions.prune()
+    for transaction in ended {
+      events += tree.remove(transaction.watcher, at: transaction.path, query: .default)
+      transaction.completion(TransactionOutcome(error: reason, isCommitted: false, node: nil))
+    }
+    return events
+  }
+}

@@ -1,0 +1,227 @@
+// URLs, references, queries and settings, and the programming errors that stop a program; each of the
+// latter runs in a process of its own.
+
+import FirebaseCore
+import Foundation
+import RealtimeModel
+import RealtimeWire
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Database and references")
+struct DatabaseTests {
+  @Test(
+    "URLs give host, port, transport security and namespace",
+    arguments: [
+      (
+        "https://shop-default-rtdb.firebaseio.com", "shop-default-rtdb.firebaseio.com", nil, true,
+        "shop-default-rtdb"
+      ),
+      (
+        "https://Shop.europe-west1.firebasedatabase.app/", "shop.europe-west1.firebasedatabase.app", nil,
+        true, "Shop"
+      ),
+      ("http://127.0.0.1:9000?ns=demo", "127.0.0.1", 9_000, false, "demo"),
+      ("http://localhost:9000/a/b?ns=demo", "localhost", 9_000, false, "demo"),
+      ("http://127.0.0.1:9000", "127.0.0.1", 9_000, false, "127"),
+      ("https://db.example.com:8443?x=1&ns=n", "db.example.com", 8_443, true, "n"),
+      ("http://shop.firebaseio.com", "shop.firebaseio.com", nil, true, "shop"),
+      ("http://[::1]:9000/?ns=demo", "::1", 9_000, false, "demo"),
+    ] as [(String, String, Int?, Bool, String)])
+  func parsing(url: String, host: String, port: Int?, isSecure: Bool, namespace: String) throws {
+    let endpoint = try #require(DatabaseEndpoint.parse(url)).endpoint
+    #expect(endpoint.host == host)
+    #expect(endpoint.port == port)
+    #expect(endpoint.isSecure == isSecure)
+    #expect(endpoint.namespace.lowercased() == namespace.lowercased())
+  }
+
+  @Test("paths in URLs are decoded, and what is no URL is refused")
+  func paths() {
+    #expect(DatabaseEndpoint.parse("https://a.b.c/x/y%20z/p+q")?.path == ["x", "y z", "p q"])
+    for bad in ["ftp://a.b.c", "https://", "https://a b", "http://h:99999", "http://h:x"] {
+      #expect(DatabaseEndpoint.parse(bad) == nil, "\(bad)")
+    }
+  }
+
+  @Test("instances are one for an app, a server and a namespace")
+  func instances() async throws {
+    let name = "instances-\(UUID().uuidString)"
+    let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+    options.projectID = "shop"
+    FirebaseApp.configure(name: name, options: options)
+    let app = try #require(FirebaseApp.app(name: name))
+    let database = Database.database(app: app)
+    #expect(Database.database(app: app) === database)
+    #expect(Database.database(app: app, url: "https://shop-default-rtdb.firebaseio.com/") === database)
+    #expect(
+      Database.database(app: app, url: "http://127.0.0.1:1?ns=a")
+        !== Database.database(app: app, url: "http://127.0.0.1:1?ns=b"))
+    #expect(database.app === app)
+    database.useEmulator(withHost: "127.0.0.1", port: 9)
+    database.goOffline()
+    let ref = database.reference()
+    #expect(ref.url == "http://127.0.0.1:9")
+    #expect(ref.database === database)
+    #expect(ref.optionalRepository?.endpoint.namespace == "shop-default-rtdb")
+    _ = await app.delete()
+    FirebaseApp.configure(name: name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
+    let again = try #require(FirebaseApp.app(name: name))
+    #expect(Database.database(app: again, url: "https://shop-default-rtdb.firebaseio.com") !== database)
+    _ = await again.delete()
+  }
+
+  @Test("references move about and tell their place")
+  func references() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("a/b").child("ć d")
+    #expect(ref.key == "ć d")
+    #expect(ref.parent?.key == "b")
+    #expect(ref.root.key == nil && ref.root.parent == nil)
+    #expect(ref.url == "http://127.0.0.1:9/a/b/%C4%87%20d")
+    #expect("\(ref)" == ref.url)
+    let described: String = ref.description()
+    #expect(described == ref.url)
+    #expect(client.database.reference(withPath: "/a//b/").url == client.ref.child("a").child("b").url)
+    #expect(client.database.reference(fromURL: "http://127.0.0.1:9/x/y%20z").key == "y z")
+    #expect(client.database.reference(withPath: ".info/connected").key == "connected")
+    #expect(client.ref.child("q").queryLimited(toFirst: 2).ref.key == "q")
+    #expect(client.ref.child("q").queryLimited(toFirst: 2).description == #"(/q {"l":2,"vf":"l"})"#)
+    await client.close()
+  }
+
+  @Test("keys made one after the other are unique, and sort as they were made")
+  func autoID() async throws {
+    let client = try Client.alone()
+    let keys = (0..<500).compactMap { _ in client.ref.childByAutoId().key }
+    #expect(Set(keys).count == 500)
+    #expect(keys == keys.sorted { Key($0) < Key($1) })
+    #expect(keys.allSatisfy { $0.utf8.count == 20 })
+    await client.close()
+  }
+
+  @Test("queries build the protocol's parameters, in whatever order they are called")
+  func queries() async throws {
+    let client = try Client.alone()
+    let ref = client.ref
+    func json(_ query: DatabaseQuery) -> String { String(decoding: query.spec.json(), as: UTF8.self) }
+    #expect(json(ref) == "{}")
+    #expect(
+      json(ref.queryOrdered(byChild: "a/b").queryStarting(afterValue: 10).queryEnding(beforeValue: 20))
+        == json(ref.queryEnding(beforeValue: 20).queryStarting(afterValue: 10).queryOrdered(byChild: "a/b")))
+    let equal = json(ref.queryOrdered(byChild: "to").queryEqual(toValue: "u1"))
+    #expect(equal == #"{"ein":true,"ep":"u1","i":"to","sin":true,"sp":"u1"}"#)
+    #expect(
+      json(ref.queryOrderedByKey().queryStarting(atValue: "k").queryLimited(toLast: 3))
+        == #"{"i":".key","l":3,"sin":true,"sp":"k","vf":"r"}"#)
+    #expect(json(ref.queryOrderedByValue().queryEqual(toValue: nil)).contains(#""sp":null"#))
+    #expect(json(ref.queryOrdered(byChild: "x").queryEqual(toValue: true)).contains(#""sp":true"#))
+    #expect(ref.queryOrderedByKey().spec.showsAll)
+    await client.close()
+  }
+
+  /// Runs misuse of a database in a process of its own.
+  static func database() -> Database {
+    let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+    options.projectID = "p"
+    FirebaseApp.configure(options: options)
+    let database = Database.database()
+    database.goOffline()
+    return database
+  }
+
+  @Test("a database before configure(), or without URL and project, stops the program")
+  func unconfigured() async {
+    await #expect(processExitsWith: .failure) { Database.database() }
+    await #expect(processExitsWith: .failure) {
+      FirebaseApp.configure(options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
+      Database.database()
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().goOffline(); Database.database(url: "https://h.x.com/path")
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference(fromURL: "https://other.firebaseio.com")
+    }
+  }
+
+  @Test("settings after the first use stop the program")
+  func frozenSettings() async {
+    await #expect(processExitsWith: .failure) { Self.database().useEmulator(withHost: "h", port: 1) }
+    await #expect(processExitsWith: .failure) { Self.database().isPersistenceEnabled = true }
+    await #expect(processExitsWith: .failure) { Self.database().callbackQueue = .global() }
+    await #expect(processExitsWith: .failure) { Self.database().persistenceCacheSizeBytes = 5 << 20 }
+  }
+
+  @Test("settings out of range stop the program, and persistence warns that nothing is kept")
+  func settings() async throws {
+    let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+    options.projectID = "p"
+    let name = "settings-\(UUID().uuidString)"
+    FirebaseApp.configure(name: name, options: options)
+    let app = try #require(FirebaseApp.app(name: name))
+    let database = Database.database(app: app)
+    #expect(database.persistenceCacheSizeBytes == 10 << 20)
+    database.persistenceCacheSizeBytes = 20 << 20
+    #expect(database.persistenceCacheSizeBytes == 20 << 20)
+    database.isPersistenceEnabled = true
+    #expect(database.isPersistenceEnabled)
+    _ = await app.delete()
+    let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+      options.projectID = "p"
+      FirebaseApp.configure(options: options)
+      Database.database().isPersistenceEnabled = true
+    }
+    let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(errors.contains("memory only"))
+    await #expect(processExitsWith: .failure) {
+      let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
+      options.projectID = "p"
+      FirebaseApp.configure(options: options)
+      Database.database().persistenceCacheSizeBytes = 1_000
+    }
+  }
+
+  @Test("illegal paths and values, and writes below .info, stop the program")
+  func illegalData() async {
+    await #expect(processExitsWith: .failure) { Self.database().reference().child("a.b") }
+    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "a#b") }
+    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: ".info/x").put(1) }
+    await #expect(processExitsWith: .failure) { Self.database().reference().child("x").put(Double.nan) }
+    await #expect(processExitsWith: .failure) { Self.database().reference().merge(["a": 1, "a/b": 2]) }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().child("x").put(1, priority: true)
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference(withPath: ".info/connected").keepSynced(true)
+    }
+    await #expect(processExitsWith: .failure) { DatabaseReference().put(1) }
+  }
+
+  @Test("impossible queries stop the program, whatever the order of the calls")
+  func illegalQueries() async {
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().queryOrderedByKey().queryOrderedByValue()
+    }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryLimited(toFirst: 0) }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryLimited(toFirst: 1 << 31) }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().queryLimited(toFirst: 1).queryLimited(toLast: 1)
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().queryStarting(atValue: 1).queryStarting(afterValue: 2)
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().queryEqual(toValue: 1).queryEnding(atValue: 2)
+    }
+    await #expect(processExitsWith: .failure) {
+      Self.database().reference().queryStarting(atValue: 5).queryOrderedByKey()
+    }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryStarting(atValue: true) }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryOrdered(byChild: ".value") }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryOrdered(byChild: "") }
+    await #expect(processExitsWith: .failure) { Self.database().reference().queryStarting(atValue: ["a"]) }
+  }
+}

@@ -1,0 +1,283 @@
+// What an app sees before any server has answered: everything here runs offline.
+
+import Dispatch
+import FirebaseCore
+import Foundation
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Local events")
+struct LocalEventTests {
+  @Test("a write is seen at once, before the server answers")
+  func localFirst() async throws {
+    let client = try Client.alone()
+    let values = client.ref.child("tea").recordValues()
+    client.ref.child("tea").put(["name": "green", "stock": 41])
+    #expect(try await values.next() == #"{"name":"green","stock":41}"#)
+    client.ref.child("tea/stock").put(42)
+    #expect(try await values.next() == #"{"name":"green","stock":42}"#)
+    client.ref.child("tea/stock").drop()
+    #expect(try await values.next() == #"{"name":"green"}"#)
+    await client.close()
+  }
+
+  @Test("children come as removed, added, moved, changed and value, with the sibling before them")
+  func order() async throws {
+    let client = try Client.alone()
+    let list = client.ref.child("list")
+    let events = list.queryOrdered(byChild: "rank").recordAll()
+    list.put(["a": ["rank": 2], "b": ["rank": 1], "c": ["rank": 3]])
+    #expect(
+      try await events.next(4) == [
+        Seen(.childAdded, "b", #"{"rank":1}"#), Seen(.childAdded, "a", #"{"rank":2}"#, after: "b"),
+        Seen(.childAdded, "c", #"{"rank":3}"#, after: "a"),
+        Seen(.value, "list", #"{"a":{"rank":2},"b":{"rank":1},"c":{"rank":3}}"#),
+      ])
+    list.merge(["a": NSNull(), "b/rank": 9, "d": ["rank": 0]])
+    #expect(
+      try await events.next(5) == [
+        Seen(.childRemoved, "a", #"{"rank":2}"#), Seen(.childAdded, "d", #"{"rank":0}"#),
+        Seen(.childMoved, "b", #"{"rank":9}"#, after: "c"),
+        Seen(.childChanged, "b", #"{"rank":9}"#, after: "c"),
+        Seen(.value, "list", #"{"b":{"rank":9},"c":{"rank":3},"d":{"rank":0}}"#),
+      ])
+    await client.close()
+  }
+
+  @Test("equal data raises nothing")
+  func equalData() async throws {
+    let client = try Client.alone()
+    let values = client.ref.child("x").recordValues()
+    client.ref.child("x").put(1)
+    client.ref.child("x").put(1.0)
+    client.ref.child("x").put(2)
+    #expect(try await values.next(2) == ["1", "2"])
+    await client.close()
+  }
+
+  @Test("a limited window moves with the children, removed before added")
+  func window() async throws {
+    let client = try Client.alone()
+    let log = client.ref.child("log")
+    log.put(["k1": 1, "k2": 2, "k3": 3])
+    let events = log.queryOrderedByKey().queryLimited(toLast: 2).recordAll()
+    #expect(try await events.next(3).map(\.key) == ["k2", "k3", "log"])
+    log.child("k4").put(4)
+    #expect(
+      try await events.next(3) == [
+        Seen(.childRemoved, "k2", "2"), Seen(.childAdded, "k4", "4", after: "k3"),
+        Seen(.value, "log", #"{"k3":3,"k4":4}"#),
+      ])
+    log.child("k3").drop()
+    #expect(
+      try await events.next(3) == [
+        Seen(.childRemoved, "k3", "3"), Seen(.childAdded, "k2", "2"),
+        Seen(.value, "log", #"{"k2":2,"k4":4}"#),
+      ])
+    await client.close()
+  }
+
+  @Test("exclusive bounds leave out exactly what stands at them")
+  func exclusiveBounds() async throws {
+    let client = try Client.alone()
+    let list = client.ref.child("list")
+    list.put(["a": 1, "b": 2, "c": 2, "d": 3])
+    let byValue = list.queryOrderedByValue()
+    let queries = [
+      byValue.queryStarting(atValue: 2), byValue.queryStarting(afterValue: 2),
+      byValue.queryEnding(atValue: 2),
+      byValue.queryEnding(beforeValue: 2), byValue.queryEqual(toValue: 2),
+      byValue.queryStarting(atValue: 2, childKey: "c"), byValue.queryStarting(afterValue: 2, childKey: "b"),
+      byValue.queryEnding(beforeValue: 2, childKey: "c"), byValue.queryEqual(toValue: 2, childKey: "b"),
+      list.queryOrderedByKey().queryStarting(afterValue: "b"),
+    ]
+    var results: [String] = []
+    for query in queries { results.append(try await query.recordValues().next()) }
+    #expect(
+      results == [
+        #"{"b":2,"c":2,"d":3}"#, #"{"d":3}"#, #"{"a":1,"b":2,"c":2}"#, #"{"a":1}"#, #"{"b":2,"c":2}"#,
+        #"{"c":2,"d":3}"#, #"{"c":2,"d":3}"#, #"{"a":1,"b":2}"#, #"{"b":2}"#, #"{"c":2,"d":3}"#,
+      ])
+    await client.close()
+  }
+
+  @Test("server values are estimated locally: an increment on what is known, a timestamp near now")
+  func serverValues() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("n")
+    ref.put(5)
+    let values = ref.recordValues()
+    #expect(try await values.next() == "5")
+    ref.put(ServerValue.increment(2))
+    #expect(try await values.next() == "7")
+    let before = Date().timeIntervalSince1970 * 1000
+    ref.put(ServerValue.timestamp())
+    let stamp = try #require(Double(try await values.next()))
+    #expect(abs(stamp - before) < 60_000)
+    await client.close()
+  }
+
+  @Test("removed observers get nothing more, others of the location go on")
+  func removal() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("x")
+    let removed = Recorder<String>()
+    let handle = ref.observe(.value) { removed.record(text($0.value)) }
+    let kept = ref.recordValues()
+    ref.put(1)
+    _ = try await kept.next()
+    ref.removeObserver(withHandle: handle)
+    ref.put(2)
+    #expect(try await kept.next() == "2")
+    #expect(removed.recorded == ["1"])
+    ref.removeAllObservers()
+    let last = ref.recordValues()
+    ref.put(3)
+    #expect(try await last.first { $0 == "3" } == "3")
+    #expect(kept.recorded == ["1", "2"])
+    await client.close()
+  }
+
+  @Test("a single observer gets one event")
+  func single() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("x")
+    let single = Recorder<String>()
+    ref.observeSingleEvent(of: .value, with: { single.record(text($0.value)) })
+    let all = ref.recordValues()
+    ref.put(1)
+    ref.put(2)
+    _ = try await all.first { $0 == "2" }
+    #expect(single.recorded == ["1"])
+    let (snapshot, previous) = await ref.observeSingleEventAndPreviousSiblingKey(of: .value)
+    #expect(snapshot.value as? Int == 2)
+    #expect(previous == nil)
+    await client.close()
+  }
+
+  @Test("transactions run on the local value, and observers see the result at once")
+  func transaction() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("counter")
+    ref.put(1)
+    let values = ref.recordValues()
+    #expect(try await values.next() == "1")
+    ref.transact { data in
+      data.value = (data.value as? Int ?? 0) + 1
+      return .success(withValue: data)
+    }
+    #expect(try await values.next() == "2")
+    ref.runTransactionBlock(
+      { data in
+        data.value = (data.value as? Int ?? 0) + 10
+        return .success(withValue: data)
+      }, andCompletionBlock: nil, withLocalEvents: false)
+    let (isCommitted, snapshot) = try await ref.runTransactionBlock { data in .abort() }
+    #expect(!isCommitted)
+    #expect(snapshot.value as? Int == 12, "a transaction sees hidden writes of others")
+    #expect(values.recorded == ["1", "2"], "observers do not")
+    await client.close()
+  }
+
+  @Test("a set overrides a transaction that was not sent")
+  func overridden() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("counter")
+    let outcome = Recorder<String>()
+    let values = ref.recordValues()
+    ref.runTransactionBlock({ data in
+      data.value = 7
+      return .success(withValue: data)
+    }) { error, isCommitted, _ in
+      let code = (error as NSError?).map { "\($0.domain) \($0.code)" } ?? "none"
+      outcome.record("\(code) \(isCommitted)")
+    }
+    #expect(try await values.next() == "7")
+    ref.put(8)
+    #expect(try await outcome.next() == "com.firebase 9999 false")
+    #expect(try await values.next() == "8")
+    await client.close()
+  }
+
+  @Test("purging takes writes back and completes them with an error")
+  func purge() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("x")
+    let outcome = Recorder<Int>()
+    ref.setValue(["a": 1]) { error, _ in outcome.record((error as NSError?)?.code ?? 0) }
+    let added = Recorder<String>()
+    ref.observe(.childAdded) { added.record("+" + $0.key) }
+    ref.observe(.childRemoved) { added.record("-" + $0.key) }
+    #expect(try await added.next() == "+a")
+    client.database.purgeOutstandingWrites()
+    #expect(try await added.next() == "-a")
+    #expect(try await outcome.next() == 3)
+    await client.close()
+  }
+
+  @Test("reading without a connection fails after three seconds with the product's error")
+  func offlineGet() async throws {
+    let client = try Client.alone()
+    do {
+      _ = try await client.ref.child("x").getData()
+      Issue.record("a read without a connection succeeded")
+    } catch {
+      let error = error as NSError
+      #expect(error.domain == "com.firebase.core")
+      #expect(error.code == 1)
+      #expect(error.localizedDescription.contains("client offline with no active listeners"))
+    }
+    client.ref.child("y").put(5)
+    let values = client.ref.child("y").recordValues()
+    _ = try await values.next()
+    await client.close()
+  }
+
+  @Test("an empty update completes at once")
+  func emptyUpdate() async throws {
+    let client = try Client.alone()
+    _ = try await within { [ref = client.ref] in try await ref.updateChildValues([:]) }
+    await client.close()
+  }
+
+  @Test(".info/connected is false offline, and .info/serverTimeOffset says nothing yet")
+  func information() async throws {
+    let client = try Client.alone()
+    let offset = client.database.reference(withPath: ".info/serverTimeOffset").recordValues()
+    let connected = client.database.reference(withPath: ".info/connected").recordValues()
+    #expect(try await connected.next() == "false")
+    #expect(offset.recorded.isEmpty)
+    await client.close()
+  }
+
+  @Test("callbacks arrive on the main queue unless another is set")
+  func mainQueue() async throws {
+    let name = "main-\(UUID().uuidString)"
+    FirebaseApp.configure(name: name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
+    let app = try #require(FirebaseApp.app(name: name))
+    let database = Database.database(app: app, url: "http://127.0.0.1:9?ns=main-queue")
+    database.goOffline()
+    let seen = Recorder<Int>()
+    database.reference(withPath: "x").observe(.value) { snapshot in
+      dispatchPrecondition(condition: .onQueue(.main))
+      seen.record(snapshot.value as? Int ?? 0)
+    }
+    database.reference(withPath: "x").put(1)
+    #expect(try await seen.next() == 1)
+    _ = await app.delete()
+  }
+
+  @Test("snapshots come as an asynchronous sequence")
+  func sequence() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("x")
+    ref.put(1)
+    let value = try await within {
+      for try await snapshot in ref.snapshots() { return snapshot.value as? Int }
+      return nil
+    }
+    #expect(value == 1)
+    await client.close()
+  }
+}

@@ -1,0 +1,194 @@
+// The connection's state machine, driven by hand: what is sent when, and what survives a lost
+// connection. No sockets, no clock.
+
+import RealtimeModel
+import RealtimeWire
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Connection")
+struct ServerConnectionTests {
+  private func opened(_ prepare: (inout ServerConnection) -> Void = { _ in }) -> ServerConnection {
+    var connection = ServerConnection(seed: 1, statsName: "sdk.test")
+    prepare(&connection)
+    connection.connect()
+    return connection
+  }
+
+  private func hello(_ session: String = "s1") -> ServerMessage {
+    .control(.hello(ServerHello(timestamp: 5_000, host: "h", sessionID: session)))
+  }
+
+  private func openedTransport(_ actions: [ConnectionAction]) -> Int? {
+    for case .open(let generation, _, _) in actions { return generation }
+    return nil
+  }
+
+  private func sent(_ actions: [ConnectionAction]) -> [String] {
+    actions.compactMap { action in
+      switch action {
+      case .send(let message): String(decoding: message.json(), as: UTF8.self)
+      case .sendListen(let listen, let number): "listen \(number) \(listen.path.absolute)"
+      default: nil
+      }
+    }
+  }
+
+  private func put(_ id: Int, _ path: Path, hash: String? = nil) -> OutgoingWrite {
+    OutgoingWrite(id: id, path: path, change: .put(.leaf(.int(1)), hash: hash))
+  }
+
+  @Test("nothing is sent before the hello; then stats once, listens, writes, reads, disconnect operations")
+  func restoreOrder() throws {
+    var connection = opened { connection in
+      connection.perform(DisconnectOperation(id: 9, path: "d", change: .cancel))
+      connection.get(8, at: "g", query: .default)
+      connection.write(put(7, "w"))
+      connection.listen(Listen(path: "l", query: .default, tag: nil))
+    }
+    let first = connection.takeActions()
+    let generation = try #require(openedTransport(first))
+    #expect(sent(first).isEmpty)
+    connection.received(hello(), on: generation, at: 0)
+    #expect(
+      sent(connection.takeActions()) == [
+        #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.test":1}}}}"#, "listen 2 /l",
+        #"{"t":"d","d":{"r":3,"a":"p","b":{"p":"/w","d":1}}}"#,
+        #"{"t":"d","d":{"r":4,"a":"g","b":{"p":"/g","q":{}}}}"#,
+        #"{"t":"d","d":{"r":5,"a":"oc","b":{"p":"/d","d":null}}}"#,
+      ])
+  }
+
+  @Test("after a reconnect unanswered requests go again under new numbers, answered ones do not")
+  func resend() throws {
+    var connection = opened()
+    let first = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: first, at: 0)
+    connection.write(put(1, "a"))
+    connection.write(put(2, "b"))
+    _ = connection.takeActions()
+    connection.received(.response(ServerResponse(2, .ok)), on: first, at: 1)
+    connection.transportClosed(first, at: 2)
+    var actions = connection.takeActions()
+    var answered: [Int] = []
+    for case .report(.writeAnswered(let id, nil)) in actions { answered.append(id) }
+    #expect(answered == [1])
+    for case .retry(let generation, let delay) in actions {
+      #expect(delay == 0)
+      connection.retry(generation)
+    }
+    actions = connection.takeActions()
+    guard case .open(let second, let session, _)? = actions.first else {
+      Issue.record("no new transport")
+      return
+    }
+    #expect(session == "s1")
+    connection.received(hello("s2"), on: first, at: 3)
+    #expect(!connection.isConnected, "an event of the old transport must not count")
+    connection.received(hello("s2"), on: second, at: 3)
+    #expect(sent(connection.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"p","b":{"p":"/b","d":1}}}"#])
+  }
+
+  @Test("a sent transaction fails with the connection and is not sent again")
+  func transactionsAreNotResent() throws {
+    var connection = opened()
+    let first = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: first, at: 0)
+    connection.write(put(1, "a", hash: ""))
+    _ = connection.takeActions()
+    connection.transportClosed(first, at: 1)
+    var failed: [Int: String] = [:]
+    for case .report(.writeAnswered(let id, let error)) in connection.takeActions() {
+      failed[id] = error?.status.rawValue
+    }
+    #expect(failed == [1: "disconnect"])
+  }
+
+  @Test("an answer to an earlier listen of the same query does not count")
+  func staleListenAnswer() throws {
+    var connection = opened()
+    let generation = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: generation, at: 0)
+    let listen = Listen(path: "l", query: .default, tag: nil)
+    connection.listen(listen)
+    connection.unlisten(listen)
+    connection.listen(listen)
+    _ = connection.takeActions()
+    connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
+    #expect(connection.takeActions().isEmpty)
+    #expect(connection.hasUnansweredListens)
+    connection.received(.response(ServerResponse(4, .ok, .empty)), on: generation, at: 1)
+    #expect(!connection.hasUnansweredListens)
+    #expect(connection.takeActions().count == 1)
+  }
+
+  @Test("waits grow from at once to thirty seconds, and a connection that lived starts over")
+  func backoff() throws {
+    var backoff = Backoff()
+    #expect(backoff.next(random: 0.5) == 0)
+    var last: Int64 = 0
+    for _ in 0..<40 {
+      let longest = backoff.next(random: 0.999_999)
+      #expect(longest >= last - 1 && longest <= 30_000)
+      last = longest
+    }
+    #expect(last >= 29_990)
+    backoff.reset()
+    #expect(backoff.next(random: 0.9) == 0)
+
+    var connection = opened()
+    var generation = try #require(openedTransport(connection.takeActions()))
+    var delays: [Int64] = []
+    for lived in [Int64(1), 1, 1, 31_000, 1] {
+      connection.received(hello(), on: generation, at: 0)
+      connection.transportClosed(generation, at: lived)
+      for case .retry(let retry, let delay) in connection.takeActions() {
+        delays.append(delay)
+        connection.retry(retry)
+      }
+      generation = try #require(openedTransport(connection.takeActions()))
+    }
+    #expect(delays[0] == 0 && delays[3] == 0, "the first try after a healthy connection is immediate")
+    #expect(delays[1] >= 300 && delays[2] >= 390 && delays[4] >= 300)
+  }
+
+  @Test("the connection stays closed while any reason to interrupt remains")
+  func interrupts() throws {
+    var connection = opened()
+    let generation = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: generation, at: 0)
+    _ = connection.takeActions()
+    connection.interrupt(.user, at: 1)
+    connection.received(.control(.shutdown("bye")), on: generation, at: 1)
+    connection.interrupt(.shutdown, at: 1)
+    var closes = 0
+    for case .close in connection.takeActions() { closes += 1 }
+    #expect(closes == 1)
+    connection.resume(.user)
+    #expect(connection.takeActions().isEmpty)
+    connection.resume(.shutdown)
+    #expect(openedTransport(connection.takeActions()) != nil)
+  }
+
+  @Test("a server's shutdown is final, a reset goes to the host it names")
+  func shutdownAndReset() throws {
+    var connection = opened()
+    let first = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: first, at: 0)
+    connection.received(.control(.reset(host: "other:1")), on: first, at: 1)
+    for case .retry(let retry, let delay) in connection.takeActions() {
+      #expect(delay == 0)
+      connection.retry(retry)
+    }
+    guard case .open(let second, _, let host)? = connection.takeActions().first else {
+      Issue.record("no new transport")
+      return
+    }
+    #expect(host == "other:1")
+    connection.received(hello(), on: second, at: 2)
+    _ = connection.takeActions()
+    connection.received(.control(.shutdown("disabled")), on: second, at: 3)
+    for case .retry in connection.takeActions() { Issue.record("a killed client must not come back") }
+  }
+}
