@@ -253,15 +253,15 @@ def test_a_transaction_reads_and_writes(client, collection):
 def test_eight_threads_increment_one_document_and_none_gives_up(client, collection):
     document = collection.document("d")
     document.set({"n": 0})
-
-    @firestore.transactional
-    def increment(transaction):
-        n = document.get(transaction=transaction).get("n")
-        transaction.update(document, {"n": n + 1})
-
     failures = []
 
     def work():
+        # Decorated for each thread: the client keeps the id to retry in the decorated function itself.
+        @firestore.transactional
+        def increment(transaction):
+            n = document.get(transaction=transaction).get("n")
+            transaction.update(document, {"n": n + 1})
+
         try:
             for _ in range(50):
                 increment(client.transaction())

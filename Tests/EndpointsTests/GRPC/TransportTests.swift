@@ -171,6 +171,48 @@ struct TransportTests {
     }
   }
 
+  @Test("A request that stays incomplete is given up, and its connection goes on")
+  func slowRequest() async throws {
+    var limits = PortLimits()
+    limits.http2.requestTimeout = .seconds(2)
+    try await withEcho(limits) { _, client in
+      let call = try await open(client, "Echo")
+      try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
+      #expect(try await call.status().code == .deadlineExceeded)
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("A half-open connection, whose peer answers no ping, is closed")
+  func halfOpen() async throws {
+    var limits = PortLimits()
+    limits.http2.keepAliveInterval = .milliseconds(100)
+    limits.http2.keepAliveTimeout = .milliseconds(100)
+    try await withEcho(limits) { echo, client in
+      let dead = try await RawConnection.connect(port: echo.port.port)
+      // The preface and an empty SETTINGS frame, then silence.
+      try await dead.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0])
+      _ = try await dead.textUntilClose()
+      try await expectEcho(client)
+    }
+  }
+
+  @Test("Frames that break HTTP/2 end their connection and no other")
+  func brokenFrames() async throws {
+    try await withEcho { echo, client in
+      let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+      for frame in [
+        [0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0], [0, 0, 4, 1, 4, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff],
+        [0, 0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 1, 4, 0, 0, 0, 0, 0, 7],
+      ] as [[UInt8]] {
+        let broken = try await RawConnection.connect(port: echo.port.port)
+        try await broken.send(preface + [0, 0, 0, 4, 0, 0, 0, 0, 0] + frame)
+        _ = try await broken.textUntilClose()
+      }
+      try await expectEcho(client)
+    }
+  }
+
   @Test("RST_STREAM and a lost connection cancel the call's work")
   func cancellation() async throws {
     try await withEcho { echo, client in
@@ -197,7 +239,7 @@ struct TransportTests {
       // Nothing is read from the stream, so its window stays shut.
       try await call.channel.setOption(.autoRead, value: false).get()
       try await call.send(raw: framed([]), endStream: true)
-      var sent = 0
+      guard case .sent(var sent) = try await echo.events.next() else { throw DeadlinePassed() }
       do {
         while true {
           if case .sent(let count) = try await echo.events.next(within: .milliseconds(500)) { sent = count }

@@ -17,6 +17,10 @@ enum HTTP2Connection {
         maxIdleTime: limits.idleTimeout, maxAge: nil, maxGraceTime: .seconds(8),
         keepalive: .init(pingInterval: limits.keepAliveInterval, ackTimeout: limits.keepAliveTimeout)))
     let pipeline = channel.pipeline.syncOperations
+    try pipeline.addHandler(
+      SilentPeerHandler(
+        allowed: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
+    )
     _ = try pipeline.configureHTTP2Pipeline(
       mode: .server,
       connectionConfiguration: connection(limits),

@@ -40,6 +40,8 @@ public struct HTTP2Limits: Sendable {
   public var maximumBufferedRequestBytes = 64 << 20
   /// The largest message in either direction, in bytes.
   public var maximumMessageSize = 17 << 20
+  /// How long the request of a method that takes one message may be on its way.
+  public var requestTimeout: TimeAmount = .seconds(60)
   /// Streams the peer may reset within 30 seconds before the connection is ended (rapid reset).
   public var maximumResets = 2_000
   /// PING, SETTINGS and PRIORITY frames within 30 seconds. Generous, since genuine clients ping to keep alive and

@@ -34,6 +34,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private var reading = true
   private var task: Task<Void, Never>?
   private var deadline: Scheduled<Void>?
+  private var requestDeadline: Scheduled<Void>?
   private var waiters: [CheckedContinuation<Void, any Error>] = []
   private var context: ChannelHandlerContext?
 
@@ -74,6 +75,17 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     default:
       break
     }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    // Only a request that did not come whole at once is worth a timer.
+    if case .collecting = phase, requestDeadline == nil {
+      let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+      requestDeadline = context.eventLoop.scheduleTask(in: connection.limits.requestTimeout) {
+        handler.value.requestIsLate()
+      }
+    }
+    context.fireChannelReadComplete()
   }
 
   func channelInactive(context: ChannelHandlerContext) {
@@ -175,6 +187,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
     guard let context else { return }
     phase = .running
+    requestDeadline?.cancel()
     let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
     let log = connection.log
     switch method {
@@ -204,6 +217,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     deadline = eventLoop.scheduleTask(in: .nanoseconds(timeout.nanoseconds)) {
       handler.value.finish(GRPCStatus(.deadlineExceeded, "The deadline passed before the call was done."))
     }
+  }
+
+  private func requestIsLate() {
+    guard case .collecting = phase else { return }
+    finish(GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time."))
   }
 
   func setReading(_ enabled: Bool) {
@@ -280,6 +298,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     _ = stream.finish(.ok)
     deadline?.cancel()
     deadline = nil
+    requestDeadline?.cancel()
     task?.cancel()
     task = nil
     request = nil

@@ -1,0 +1,93 @@
+// The same port under TLS: gRPC with ALPN, plain HTTP without it, and files that cannot be used.
+
+import Foundation
+import GRPCFraming
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Testing
+
+@testable import Endpoints
+
+@Suite("A port under TLS", .timeLimit(.minutes(1)))
+struct TLSTests {
+  private func start() async throws -> EchoPort {
+    let files = try TestCertificate.write()
+    return try await EchoPort.start(tls: try PortTLS(certificateFile: files.certificate, keyFile: files.key))
+  }
+
+  @Test("gRPC works under TLS, with and without ALPN", arguments: [["h2"], []])
+  func grpc(protocols: [String]) async throws {
+    let echo = try await start()
+    let client = try await GRPCTestClient.connect(
+      port: echo.port.port, tls: try TestCertificate.clientContext(protocols: protocols))
+    let call = try await client.open("Echo", service: EchoPort.service)
+    var message = ByteBuffer()
+    message.writeGRPCMessage(bytes: [UInt8](repeating: 5, count: 100_000))
+    try await call.send(raw: message, endStream: true)
+    #expect(try await call.status() == .ok)
+    await client.close()
+    await echo.stop()
+  }
+
+  @Test("HTTP/1.1 works on the same port under TLS")
+  func http1() async throws {
+    let echo = try await start()
+    let mailbox = Mailbox<ByteBuffer>(MultiThreadedEventLoopGroup.singleton.next())
+    let context = try TestCertificate.clientContext(protocols: ["http/1.1"])
+    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+          try channel.pipeline.syncOperations.addHandler(Receiver(mailbox))
+        }
+      }
+      .connect(host: "127.0.0.1", port: echo.port.port).get()
+    try await channel.writeAndFlush(ByteBuffer(string: "GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+    #expect(String(buffer: try await mailbox.next()).hasPrefix("HTTP/1.1 200 OK"))
+    try await channel.close().get()
+    await echo.stop()
+  }
+
+  @Test("Clear text on a TLS port gets nothing, and others go on")
+  func clearText() async throws {
+    let echo = try await start()
+    let clear = try await RawConnection.connect(port: echo.port.port)
+    try await clear.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    #expect(!(try await clear.textUntilClose()).contains("HTTP"))
+    let client = try await GRPCTestClient.connect(
+      port: echo.port.port, tls: try TestCertificate.clientContext(protocols: ["h2"]))
+    let call = try await client.open("Fail", service: EchoPort.service)
+    var message = ByteBuffer()
+    message.writeGRPCMessage(bytes: [UInt8]())
+    try await call.send(raw: message, endStream: true)
+    #expect(try await call.status().code == .failedPrecondition)
+    await client.close()
+    await echo.stop()
+  }
+
+  @Test("Files that are missing or no PEM are refused by their names")
+  func unusableFiles() throws {
+    let files = try TestCertificate.write()
+    for (certificate, key, named) in [
+      ("/nowhere.pem", files.key, "/nowhere.pem"), (files.certificate, "/nowhere.pem", "/nowhere.pem"),
+      (files.certificate, files.certificate, files.certificate),
+    ] {
+      let error = #expect(throws: PortError.self) {
+        try PortTLS(certificateFile: certificate, keyFile: key)
+      }
+      #expect(error?.reason == .tls)
+      #expect(error?.description.contains(named) == true)
+    }
+  }
+
+  private final class Receiver: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    private let mailbox: Mailbox<ByteBuffer>
+
+    init(_ mailbox: Mailbox<ByteBuffer>) { self.mailbox = mailbox }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { mailbox.put(unwrapInboundIn(data)) }
+  }
+}
