@@ -94,7 +94,7 @@ let package = Package(
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
         "RealtimeModel", "RealtimeWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
-        protobuf, log,
+        protobuf, crypto, log,
       ]),
     module(
       "HearthServer", in: "Server",

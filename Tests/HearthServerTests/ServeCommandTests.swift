@@ -50,7 +50,7 @@ struct ServeCommandTests {
       .connect(host: "127.0.0.1", port: port).get()
     process.signal(SIGTERM)
     #expect(await process.wait() == 0)
-    try await idle.close().get()
+    try await idle.closeFuture.get()
   }
 
   @Test("A second start on the same directory says who holds it")

@@ -37,6 +37,7 @@ public final class HearthServer: Sendable {
   private struct Running: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
+    var realtime: RealtimeAssembly
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
 
@@ -117,13 +118,18 @@ public final class HearthServer: Sendable {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
     let engine = FirestoreEngine(
       store: store, policy: policy, options: .init(createsDatabases: configuration.emulator))
-    var running = Running(store: store, firestore: engine)
+    let realtime = RealtimeAssembly(configuration, store: store, log: log)
+    var running = Running(store: store, firestore: engine, realtime: realtime)
     do {
       let tls = try tls()
       let protocols = PortProtocols.firestore(
         engine, authentication: configuration.emulator ? .emulator : .refuseAll, log: log)
       try await listen(
         configuration.firestore, protocols, tls, Self.firestoreName, flag: "--firestore-port", in: &running)
+      if let address = configuration.database {
+        try await listen(
+          address, realtime.protocols, tls, Self.databaseName, flag: "--database-port", in: &running)
+      }
       return running
     } catch {
       await close(running)
@@ -168,6 +174,7 @@ public final class HearthServer: Sendable {
       for (_, port) in running.ports { group.addTask { await port.drain(grace: grace) } }
     }
     await running.firestore.shutDown()
+    await running.realtime.shutDown()
     do {
       try await running.store.close()
     } catch {

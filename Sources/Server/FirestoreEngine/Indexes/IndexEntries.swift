@@ -49,7 +49,7 @@ enum IndexEntries {
     private mutating func add(_ elements: [Value], at field: FieldPath) throws(FirestoreError) {
       var seen: Set<[UInt8]> = []
       for element in elements {
-        let bytes = IndexKeyEncoder.encode(element)
+        let bytes = IndexValue.encode(element)
         if seen.insert(bytes).inserted { try add(encoded: bytes, kind: .element, at: field) }
       }
     }
@@ -57,7 +57,7 @@ enum IndexEntries {
     private mutating func add(
       _ value: Value, kind: KeyLayout.EntryKind, at field: FieldPath
     ) throws(FirestoreError) {
-      try add(encoded: IndexKeyEncoder.encode(value), kind: kind, at: field)
+      try add(encoded: IndexValue.encode(value), kind: kind, at: field)
     }
 
     private mutating func add(

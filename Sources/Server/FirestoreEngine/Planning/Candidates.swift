@@ -62,7 +62,7 @@ struct Candidates {
   mutating func resume(atValueOf last: StoredDocument, _ field: FieldPath) throws {
     guard case .index(_, let prefix, let range) = plan.source, let value = try last.fields().value(at: field)
     else { return }
-    let key = prefix + IndexKeyEncoder.encode(value)
+    let key = prefix + IndexValue.encode(value)
     rest =
       plan.reverse
       ? KeyRange(start: range.start, end: KeyRange.successor(ofPrefix: key))
@@ -133,9 +133,8 @@ struct Candidates {
     let entries = try nextKeys()
     let rows = KeyLayout.collection(collection)
     for key in entries {
-      var decoder = IndexKeyDecoder(key, from: prefix.count)
-      guard decoder.skipValue() else { continue }
-      let end = decoder.position
+      guard let end = IndexValue.end(in: key, from: prefix.count) else { continue }
+      var decoder = IndexKeyDecoder(key, from: end)
       guard let id = decoder.segment(),
         let name = DocumentName(database: database, path: collection.appending(id))
       else { continue }

@@ -70,7 +70,9 @@ struct EntryStream {
         return id
       }
       if let target, var range = rest {
-        // What is asked for lies beyond what was read ahead: seek instead of reading through.
+        // What is asked for lies beyond what was read ahead: seek instead of reading through, and read little, since
+        // the next step is likely to be another seek.
+        batch = 4
         let key = prefix + target
         if reverse {
           if key.successor.lexicographicallyPrecedes(range.end ?? key) { range.end = key.successor }

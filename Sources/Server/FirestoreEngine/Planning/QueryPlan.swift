@@ -144,7 +144,7 @@ struct Planner {
   /// The index prefix under which everything that meets a term stands; nil if there is none.
   private func entryPrefix(of term: FilterTerm, in path: ResourcePath) -> Key? {
     func entry(_ field: FieldPath, _ kind: KeyLayout.EntryKind, _ value: Value) -> Key {
-      KeyLayout.index(field, kind, of: path) + IndexKeyEncoder.encode(value)
+      KeyLayout.index(field, kind, of: path) + IndexValue.encode(value)
     }
     guard !term.field.isDocumentID else { return nil }
     switch term {
@@ -217,28 +217,30 @@ struct Planner {
       guard let end else { return }
       if bounds.end.map({ end.lexicographicallyPrecedes($0) }) ?? true { bounds.end = end }
     }
-    // Inclusive on both sides, since cut values tie with their neighbours; the matcher decides.
+    // Inclusive where a cut value ties with its neighbours; the matcher decides.
     if alternatives.count == 1 {
       for case .field(let filter) in alternatives[0] where filter.field == order.field {
-        let key = IndexKeyEncoder.encode(filter.value)
+        let key = IndexValue.encode(filter.value)
         switch filter.op {
         case .greaterThan, .greaterThanOrEqual:
-          narrow(from: key)
+          let excludes = filter.op == .greaterThan && IndexValue.isExact(filter.value)
+          narrow(from: excludes ? KeyRange.successor(ofPrefix: key) ?? key : key)
           narrow(to: IndexBounds.end(of: filter.value.kind))
         case .lessThan, .lessThanOrEqual:
+          let excludes = filter.op == .lessThan && IndexValue.isExact(filter.value)
           narrow(from: IndexBounds.rangeStart(of: filter.value.kind))
-          narrow(to: KeyRange.successor(ofPrefix: key))
+          narrow(to: excludes ? key : KeyRange.successor(ofPrefix: key))
         default: break
         }
       }
     }
     let isAscending = order.direction == .ascending
     if let value = normalized.startAt?.values.first {
-      let key = IndexKeyEncoder.encode(value)
+      let key = IndexValue.encode(value)
       if isAscending { narrow(from: key) } else { narrow(to: KeyRange.successor(ofPrefix: key)) }
     }
     if let value = normalized.endAt?.values.first {
-      let key = IndexKeyEncoder.encode(value)
+      let key = IndexValue.encode(value)
       if isAscending { narrow(to: KeyRange.successor(ofPrefix: key)) } else { narrow(from: key) }
     }
     return bounds

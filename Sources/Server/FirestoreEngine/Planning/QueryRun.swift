@@ -81,7 +81,7 @@ struct QueryRun: Sendable {
     var runValue: ArraySlice<UInt8> = []
     let resumed = try last.map { Match(document: $0, fields: try $0.fields()) }
     while let candidate = try candidates.next() {
-      let isRun = plan.arrangement == .runs || candidate.value.count >= QueryRun.cutLength
+      let isRun = plan.arrangement == .runs || candidate.value.count >= IndexValue.cutLength
       if !run.isEmpty, !isRun || candidate.value != runValue {
         if try take(&run, &page, &bytes) { return page }
       }
@@ -98,9 +98,6 @@ struct QueryRun: Sendable {
     page.isLast = true
     return page
   }
-
-  /// Encodings of this length may be cut, and then tie although the values differ.
-  private static let cutLength = Limits.indexedValueBytes
 
   /// Moves a run into the page. True if the page is full, or the last.
   private mutating func take(_ run: inout [Match], _ page: inout Page, _ bytes: inout Int) throws -> Bool {

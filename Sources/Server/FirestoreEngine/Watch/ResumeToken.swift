@@ -1,6 +1,6 @@
 // Resume tokens: the protobuf `{1: {1: version in µs}}`, as production writes them.
 //
-// Example: version 1766494185829645 is 0a 09 08 8d ca c6 d3 df d3 91 03.
+// Example: version 1766494185829645 is 0a 09 08 8d ea c6 d3 df d3 91 03.
 
 import FirestoreModel
 import OrderedStore

@@ -1,0 +1,37 @@
+// WebSocket frames as a peer sends them, up to the protocol's messages.
+
+import NIOCore
+import NIOEmbedded
+import NIOWebSocket
+import RealtimeWire
+
+func fuzzWebSocket(_ input: UnsafeRawBufferPointer) -> CInt {
+  // The same bytes as frames, cut where the first byte says, and as one text payload.
+  let channel = EmbeddedChannel(
+    handler: ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: 1 << 20)))
+  defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
+  var assembler = MessageAssembler(maximumBytes: 1 << 16)
+  let cut = min(Int(input.first ?? 0), input.count)
+  for part in [input[..<cut], input[cut...]] {
+    guard (try? channel.writeInbound(ByteBuffer(bytes: part))) != nil else { break }
+    while let frame = try? channel.readInbound(as: WebSocketFrame.self) {
+      var payload = frame.data
+      if let key = frame.maskKey { payload.webSocketUnmask(key) }
+      payload.withUnsafeReadableBytes { receive($0, &assembler) }
+    }
+  }
+  receive(input, &assembler)
+  return 0
+}
+
+private func receive(_ frame: UnsafeRawBufferPointer, _ assembler: inout MessageAssembler) {
+  switch assembler.receive(frame) {
+  case .nothing: break
+  case .message: _ = try? ClientMessage(json: frame)
+  case .assembled(let bytes):
+    require(bytes.count <= assembler.maximumBytes, "an assembled message is larger than the limit")
+    bytes.withUnsafeBytes { _ = try? ClientMessage(json: $0) }
+  case .oversized(let beginning):
+    require(beginning.count <= assembler.maximumBytes, "an oversized message was kept")
+  }
+}

@@ -1,0 +1,115 @@
+// A listen as an event stream (`text/event-stream`): what the engine tells becomes `put` and `patch` events.
+//
+// A value without I/O. Invariants: nothing is sent before the engine has granted the listen, so that a refusal is
+// still a plain HTTP error; an event's data is one line.
+
+import NIOCore
+import NIOHTTP1
+import RealtimeEngine
+import RealtimeModel
+
+/// The state of one event stream.
+struct EventStream {
+  /// What is to be done after something the engine told.
+  enum Step {
+    /// Nothing.
+    case nothing
+    /// Answer with this error instead of a stream.
+    case refuse(RESTError)
+    /// Send these events; begin the stream if it has not begun.
+    case send(ByteBuffer)
+    /// Send these events and end the stream.
+    case finish(ByteBuffer)
+  }
+
+  let path: Path
+  let query: QuerySpec
+  let isExport: Bool
+  private var isGranted = false
+  /// The first events, until the listen is granted.
+  private var held = ByteBuffer()
+
+  init(path: Path, query: QuerySpec, isExport: Bool) {
+    self.path = path
+    self.query = query
+    self.isExport = isExport
+  }
+
+  /// The tag under which the listen runs: a filtered one needs any.
+  var tag: Int64? { query.isDefault ? nil : 1 }
+
+  mutating func receive(_ output: RealtimeOutput) -> Step {
+    switch output {
+    case .push(let push):
+      if case .cancel = push.body { return .finish(Self.cancel) }
+      let event = event(of: push)
+      if isGranted { return event.readableBytes == 0 ? .nothing : .send(event) }
+      held.writeImmutableBuffer(event)
+      return .nothing
+    case .response(_, .failure(let error)): return .refuse(RESTError(error))
+    case .response(_, .listening(let warnings)):
+      if warnings.contains("no_index") {
+        return .refuse(RESTError(.indexNotDefined(query.ordering.wireText, path: path.absolute)))
+      }
+      isGranted = true
+      defer { held = ByteBuffer() }
+      return .send(held)
+    case .response: return .nothing
+    }
+  }
+
+  // MARK: Events
+
+  /// Says that the stream is alive.
+  static let keepAlive = ByteBuffer(string: "event: keep-alive\ndata: null\n\n")
+  /// Says that the location may not be read any more.
+  static let cancel = ByteBuffer(string: "event: cancel\ndata: null\n\n")
+  /// Says that the credential is not valid any more. Not JSON: readers compare the text.
+  static let authRevoked = ByteBuffer(
+    string: "event: auth_revoked\ndata: credential is no longer valid\n\n")
+
+  /// What a push keeps for the streams of one path and format.
+  private struct Encoded: Sendable {
+    let event: ByteBuffer
+  }
+
+  private func event(of push: RealtimePush) -> ByteBuffer {
+    let variant = path.count * 2 + (isExport ? 1 : 0)
+    return push.encoded(as: Encoded.self, variant: variant) { push in Encoded(event: encode(push)) }.event
+  }
+
+  private func encode(_ push: RealtimePush) -> ByteBuffer {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("path")
+    writer.string(Path(keys: Array(push.path.keys.dropFirst(path.count))).absolute)
+    writer.key("data")
+    let format: NodeFormat = isExport ? .export : .plain
+    let name: String
+    switch push.body {
+    case .set(let node):
+      // Readers of plain values do not know priorities.
+      if push.path.isPriority, !isExport { return ByteBuffer() }
+      name = "put"
+      writer.node(node, format)
+    case .merge(let children):
+      let shown = isExport ? children : children.filter { !$0.path.isPriority }
+      if shown.isEmpty { return ByteBuffer() }
+      name = "patch"
+      writer.beginObject()
+      for (path, node) in shown {
+        writer.key(path.description)
+        writer.node(node, format)
+      }
+      writer.endObject()
+    case .rangeMerge, .cancel: return ByteBuffer()
+    }
+    writer.endObject()
+    var event = ByteBuffer()
+    event.reserveCapacity(writer.bytes.count + 32)
+    event.writeString("event: \(name)\ndata: ")
+    event.writeBytes(writer.bytes)
+    event.writeString("\n\n")
+    return event
+  }
+}

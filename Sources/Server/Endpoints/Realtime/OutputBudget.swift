@@ -1,0 +1,25 @@
+// How much may wait for a peer that does not read. Invariant: a connection whose queue is beyond the
+// budget is told so at the next write, whatever kind of channel it is.
+
+import NIOCore
+
+/// Watches the bytes that wait to be read by one peer.
+struct OutputBudget {
+  let limit: Int
+  /// Bytes written since the channel was last writable; for channels that cannot tell what waits.
+  private var written = 0
+
+  /// Creates a budget of `limit` bytes.
+  init(limit: Int) { self.limit = limit }
+
+  /// Counts bytes that were written and flushed; whether the peer is beyond its budget.
+  mutating func isExceeded(writing bytes: Int, to channel: any Channel) -> Bool {
+    if channel.isWritable {
+      written = 0
+      return false
+    }
+    if let queued = try? channel.syncOptions?.getOption(.bufferedWritableBytes) { return queued > limit }
+    written += bytes
+    return written > limit
+  }
+}

@@ -1,0 +1,112 @@
+// What every connection to the Realtime Database's port shares: the engine, who may be whom, limits,
+// and the databases that are open. Invariant: nothing here is touched per message.
+
+public import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+public import RealtimeEngine
+import RealtimeModel
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// The Realtime Database as the port serves it: WebSocket, REST and event streams.
+public final class RealtimeEndpoint: Sendable {
+  let engine: RealtimeEngine
+  let authentication: RealtimeAuthentication
+  let limits: RealtimeEndpointLimits
+  let defaultNamespace: String
+  let log: Logger
+  /// The wall clock, in milliseconds since 1970.
+  let now: @Sendable () -> Int64
+
+  private struct Shared {
+    var databases: [String: RealtimeDatabase] = [:]
+    var groups: [ObjectIdentifier: LoopSinkGroup] = [:]
+  }
+
+  private let shared = NIOLockedValueBox(Shared())
+
+  /// Creates the endpoint.
+  ///
+  /// - Parameters:
+  ///   - defaultNamespace: the database of requests that name none, neither by `ns` nor by host.
+  ///   - limits: what one connection may take.
+  ///   - now: the wall clock that clients set theirs by, in milliseconds since 1970.
+  public init(
+    engine: RealtimeEngine, authentication: RealtimeAuthentication, defaultNamespace: String,
+    limits: RealtimeEndpointLimits = .standard, log: Logger,
+    now: @escaping @Sendable () -> Int64 = RealtimeEndpoint.systemTime
+  ) {
+    self.now = now
+    self.engine = engine
+    self.authentication = authentication
+    self.defaultNamespace = defaultNamespace
+    self.limits = limits
+    self.log = log
+  }
+
+  /// The system's clock in milliseconds since 1970.
+  public static func systemTime() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// What a port needs to speak the Realtime Database's protocols.
+  public func protocols(_ port: PortLimits = PortLimits()) -> PortProtocols {
+    PortProtocols(
+      http1: { channel in
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addRealtimeHTTP1(port)
+        try pipeline.addHandler(RealtimeHTTPHandler(endpoint: self, mayUpgrade: true))
+      },
+      http2: { _ in
+        { stream in
+          let pipeline = stream.pipeline.syncOperations
+          try pipeline.addHTTP1Translation()
+          try pipeline.addHandler(RealtimeHTTPHandler(endpoint: self, mayUpgrade: false))
+        }
+      })
+  }
+
+  /// The database of a namespace if it is open already, without waiting.
+  func openDatabase(_ namespace: String) -> RealtimeDatabase? {
+    shared.withLockedValue { $0.databases[namespace] }
+  }
+
+  /// Opens the database of a namespace.
+  func database(_ namespace: String) async throws -> RealtimeDatabase {
+    if let database = openDatabase(namespace) { return database }
+    let database = try await engine.database(namespace)
+    shared.withLockedValue { $0.databases[namespace] = database }
+    return database
+  }
+
+  /// The group that reaches the connections of an event loop.
+  func sinkGroup(of eventLoop: any EventLoop) -> LoopSinkGroup {
+    shared.withLockedValue { shared in
+      let id = ObjectIdentifier(eventLoop)
+      if let group = shared.groups[id] { return group }
+      let group = LoopSinkGroup(eventLoop)
+      shared.groups[id] = group
+      return group
+    }
+  }
+
+  /// The namespace that a request is for: by parameter, by the first label of a host of three or more, or the default.
+  func namespace(parameter: String?, host: String?) -> String {
+    if let parameter, !parameter.isEmpty { return parameter }
+    if let host {
+      let name = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)[0]
+      let labels = name.split(separator: ".")
+      if labels.count >= 3, let first = labels.first { return first.lowercased() }
+    }
+    return defaultNamespace
+  }
+}

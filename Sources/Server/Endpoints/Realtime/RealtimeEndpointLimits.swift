@@ -1,0 +1,27 @@
+// Every limit of the Realtime Database's connections, in one place.
+
+public import NIOCore
+public import RealtimeModel
+
+/// What one connection to the Realtime Database may take.
+public struct RealtimeEndpointLimits: Sendable {
+  /// The limits of data.
+  public var data = RealtimeLimits.standard
+  /// The most bytes of one WebSocket message, after pieces are put together. Above the limit of data,
+  /// so that a write that is a little too large gets its own error.
+  public var messageBytes = 32 * 1024 * 1024
+  /// Requests that may wait for their answers before no more are read from the connection.
+  public var outstandingRequests = 1024
+  /// How long a WebSocket may be silent before it is asked for a sign of life.
+  public var pingAfter = TimeAmount.seconds(45)
+  /// How long a WebSocket may be silent before it counts as lost.
+  public var lostAfter = TimeAmount.seconds(75)
+  /// How often an event stream says that it is alive.
+  public var eventStreamKeepAlive = TimeAmount.seconds(30)
+
+  /// The product's own limits, or ours where it has none.
+  public static let standard = RealtimeEndpointLimits()
+
+  /// The standard limits.
+  public init() {}
+}

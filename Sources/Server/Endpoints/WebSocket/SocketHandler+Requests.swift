@@ -1,0 +1,115 @@
+// What each request of protocol v5 asks of the engine. Every request is answered exactly once: by the
+// engine, or here when it concerns the connection alone.
+
+import RealtimeEngine
+import RealtimeModel
+import RealtimeWire
+
+extension SocketHandler {
+  /// Hands a request to the engine or answers it.
+  func perform(_ request: ClientRequest, on connection: RealtimeConnection) {
+    let number = request.number
+    switch request.action {
+    case .listen(let listen): self.listen(listen, number, connection)
+    case .unlisten(let path, _, let tag):
+      if let tag { queryTexts[tag] = nil }
+      willBeAnswered()
+      connection.unlisten(path, tag: tag, request: number)
+    case .get(let path, let query):
+      willBeAnswered()
+      connection.get(path, query: query, request: number)
+    case .put(let path, let data, let hash):
+      guard fits(data.estimatedSize, number) else { return }
+      willBeAnswered()
+      connection.set(path, to: data, ifHash: hash, request: number)
+    case .merge(let path, let children):
+      guard fits(children, number) else { return }
+      willBeAnswered()
+      connection.update(path, children, request: number)
+    case .onDisconnectPut(let path, let data):
+      guard fits(data.estimatedSize, number) else { return }
+      willBeAnswered()
+      connection.onDisconnectSet(path, to: data, request: number)
+    case .onDisconnectMerge(let path, let children):
+      guard fits(children, number) else { return }
+      willBeAnswered()
+      connection.onDisconnectUpdate(path, children, request: number)
+    case .onDisconnectCancel(let path):
+      willBeAnswered()
+      connection.onDisconnectCancel(path, request: number)
+    case .authenticate(let authenticate): self.authenticate(authenticate, number, connection)
+    case .unauthenticate:
+      successTexts[number] = ServerResponse(number, .ok, .leaf(.string("unauthenticated"))).json()
+      willBeAnswered()
+      connection.authenticate(.anonymous, request: number)
+    case .appCheck, .dropAppCheck, .stats:
+      reply(ServerResponse(number, .ok).json())
+    case .unknown:
+      reply(ServerResponse(number, RealtimeError(.failure, "Unknown action")).json())
+    case .invalid(_, let error):
+      reply(ServerResponse(number, error).json())
+    }
+  }
+
+  private func listen(_ listen: ListenRequest, _ number: Int64, _ connection: RealtimeConnection) {
+    var compoundHash: CompoundHash?
+    if let fields = listen.compoundHash {
+      do throws(RealtimeError) {
+        compoundHash = try CompoundHash(paths: fields.posts.map { Path($0) }, hashes: fields.hashes)
+      } catch {
+        return reply(ServerResponse(number, error).json())
+      }
+    }
+    if let tag = listen.tag, let text = listen.queryText { queryTexts[tag] = text }
+    willBeAnswered()
+    connection.listen(
+      listen.path, query: listen.query, tag: listen.tag, hash: listen.hash ?? "", compoundHash: compoundHash,
+      request: number)
+  }
+
+  private func authenticate(
+    _ request: AuthenticateRequest, _ number: Int64, _ connection: RealtimeConnection
+  ) {
+    do throws(RealtimeError) {
+      let verified = try endpoint.authentication.verify(request.credential)
+      var caller = verified.caller
+      if caller == .administrator, let override = request.override {
+        caller = try endpoint.authentication.caller(
+          credential: request.credential, override: .init(override))
+      }
+      successTexts[number] = ServerResponse.json(number, .ok) { writer in
+        writer.beginObject()
+        writer.key("auth")
+        writer.node(verified.claims)
+        writer.key("expires")
+        writer.int(verified.expires)
+        writer.endObject()
+      }
+      willBeAnswered()
+      connection.authenticate(caller, request: number)
+    } catch {
+      // The client will close; until then nothing runs on behalf of whom it was before.
+      connection.authenticate(.anonymous, request: nil)
+      reply(ServerResponse(number, error).json())
+    }
+  }
+
+  private func fits(_ size: Int, _ number: Int64) -> Bool {
+    if size <= endpoint.limits.data.socketWriteBytes { return true }
+    reply(ServerResponse(number, .writeTooBig).json())
+    return false
+  }
+
+  private func fits(_ children: [(Path, Node)], _ number: Int64) -> Bool {
+    fits(children.reduce(0) { $0 + $1.1.estimatedSize }, number)
+  }
+}
+
+extension RealtimeAuthentication.Override {
+  fileprivate init(_ override: AuthenticateRequest.Override) {
+    switch override {
+    case .nobody: self = .nobody
+    case .variable(let value): self = .user((try? Node(json: value.json(), .read)) ?? .empty)
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// The HTTP request that opens a WebSocket: what it asks for, and whether it may.
+
+import Crypto
+import NIOHTTP1
+
+/// A request for a WebSocket of protocol v5.
+struct SocketRequest: Sendable {
+  /// The host as the client named it; the hello repeats it, since clients go on with that name.
+  var host: String
+  var namespace: String
+  /// The session this client had before, which ends now.
+  var lastSession: String?
+  /// Whether the client wants to go on with a session of long polling on this socket.
+  var isUpgrade: Bool
+  /// The answer to the client's key.
+  var accept: String
+
+  /// Reads a request.
+  ///
+  /// - Throws: ``RESTError`` that says what is wrong with it.
+  init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
+    guard head.method == .GET, head.version.major == 1, head.version.minor >= 1 else {
+      throw RESTError(.badRequest, "A WebSocket is opened by GET over HTTP/1.1.")
+    }
+    guard let key = head.headers.first(name: "sec-websocket-key"), key.utf8.count == 24,
+      head.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" })
+    else {
+      throw RESTError(.badRequest, "This address is for WebSockets: the upgrade headers are missing.")
+    }
+    guard head.headers.first(name: "sec-websocket-version") == "13" else {
+      throw RESTError(.upgradeRequired, "Only version 13 of the WebSocket protocol is spoken.")
+    }
+    if let version = target["v"], version != "5" {
+      throw RESTError(
+        .badRequest, "Protocol version \(version) is not supported; this server speaks version 5.")
+    }
+    let host = head.headers.first(name: "host") ?? ""
+    self.host = host
+    namespace = endpoint.namespace(parameter: target["ns"], host: host)
+    lastSession = target["ls"].flatMap { $0.isEmpty ? nil : $0 }
+    isUpgrade = target["s"].map { !$0.isEmpty } ?? false
+    accept = Self.accept(key)
+  }
+
+  /// The proof that the server speaks WebSocket (RFC 6455, section 4.2.2).
+  static func accept(_ key: String) -> String {
+    let digest = Insecure.SHA1.hash(data: Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
+    return base64(Array(digest))
+  }
+
+  private static func base64(_ bytes: [UInt8]) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      var bits: UInt32 = 0
+      for (index, byte) in group.enumerated() { bits |= UInt32(byte) << UInt32(16 - 8 * index) }
+      for index in 0..<4 {
+        let sextet = alphabet[Int(bits >> UInt32(18 - 6 * index)) & 63]
+        text.append(index <= group.count ? sextet : UInt8(ascii: "="))
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -1,0 +1,25 @@
+// Puts the Realtime Database over the store: its engine, the policy of this way of running, and its endpoint.
+
+import Endpoints
+import Logging
+import OrderedStore
+import RealtimeEngine
+
+/// The Realtime Database of a server.
+struct RealtimeAssembly: Sendable {
+  private let engine: RealtimeEngine
+  /// What its port speaks.
+  let protocols: PortProtocols
+
+  init(_ configuration: HearthConfiguration, store: any OrderedStore, log: Logger) {
+    let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
+    engine = RealtimeEngine(store: store, policy: policy)
+    let endpoint = RealtimeEndpoint(
+      engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
+      defaultNamespace: "\(configuration.project)-default-rtdb", log: log)
+    protocols = endpoint.protocols()
+  }
+
+  /// Ends what the engine does; its port is drained before.
+  func shutDown() async { await engine.shutdown() }
+}

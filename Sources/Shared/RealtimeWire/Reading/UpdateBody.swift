@@ -1,0 +1,21 @@
+// The body of an update outside the socket protocol: the same object of relative paths, from REST.
+
+public import RealtimeModel
+
+/// Reads the bodies of updates.
+public enum UpdateBody {
+  /// Reads an object of relative paths and values; `nil` for `null`, which deletes the location.
+  ///
+  /// - Throws: ``RealtimeError`` with status `failure` for anything else, in the product's words.
+  public static func read(_ bytes: UnsafeRawBufferPointer) throws(RealtimeError) -> [(Path, Node)]? {
+    do throws(JSONError) {
+      var reader = try JSONReader(unsafeBytes: bytes)
+      var children: [(Path, Node)]?
+      if try !reader.skippingNull() { children = try reader.children(.write) }
+      try reader.finish()
+      return children
+    } catch {
+      throw error.realtimeError(in: bytes)
+    }
+  }
+}

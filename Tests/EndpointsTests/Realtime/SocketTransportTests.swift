@@ -1,0 +1,246 @@
+import Endpoints
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+import RealtimeWire
+import Testing
+
+@Suite("WebSocket transport of the Realtime Database", .timeLimit(.minutes(1)))
+struct SocketTransportTests {
+  @Test("messages of many pieces are taken and sent, cut where no surrogate pair is")
+  func largeMessages() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      let text = String(repeating: "aé€😀", count: 30_000)
+      let message = Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":"\#(text)"}}}"#.utf8)
+      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      try await socket.send(text: String(pieces.count))
+      for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
+      #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
+      // The same in one frame, and in fragments of a frame with a ping between them.
+      try await socket.send(#"{"r":2,"a":"p","b":{"p":"/y","d":"\#(text)"}}"#)
+      #expect(try await socket.next() == #"{"r":2,"b":{"s":"ok","d":""}}"#)
+      try await socket.sendFrame(1, Array(message[..<100_000]), fin: false)
+      try await socket.sendFrame(9, [7])
+      try await socket.sendFrame(0, Array(message[100_000...]))
+      #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 10, payload: [7]))
+      #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
+
+      try await socket.send(#"{"r":3,"a":"g","b":{"p":"/x","q":{}}}"#)
+      let count = try await socket.readFrame()
+      let number = try #require(Int(String(decoding: count.payload, as: UTF8.self)))
+      var answer: [UInt8] = []
+      for _ in 0..<number {
+        let piece = String(decoding: try await socket.readFrame().payload, as: UTF8.self)
+        #expect(piece.utf16.count <= 16_384 && !piece.contains("\u{FFFD}"))
+        answer += Array(piece.utf8)
+      }
+      #expect(
+        String(decoding: answer, as: UTF8.self) == #"{"t":"d","d":{"r":3,"b":{"s":"ok","d":"\#(text)"}}}"#)
+    }
+  }
+
+  @Test("any cut of the bytes of requests gives the same answers")
+  func anyCut() async throws {
+    try await RealtimeTestServer.run { server in
+      let request = Array(RawSocket.request(server, "v=5&ns=demo").utf8)
+      let first = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":1}}}"#.utf8))
+      let second = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/x","q":{}}}}"#.utf8))
+      let bytes = request + first + second
+      // Cuts inside the request's head, right behind it, and inside the frames: what follows the upgrade
+      // in the same packet must not be lost.
+      for cut in [
+        1, 40, request.count - 1, request.count, request.count + 1, request.count + 3, bytes.count - 1,
+      ] {
+        let client = try await RawClient.connect(server.port.port)
+        try await client.send(Array(bytes[..<cut]))
+        try await client.channel.eventLoop.scheduleTask(in: .milliseconds(5)) {}.futureResult.get()
+        try await client.send(Array(bytes[cut...]))
+        _ = try await client.read(through: "\r\n\r\n")
+        var answers: [String] = []
+        for _ in 0..<3 {
+          answers.append(String(decoding: try await RawSocket.readFrame(client).payload, as: UTF8.self))
+        }
+        #expect(answers[0].contains(#""t":"h""#))
+        #expect(answers[1] == #"{"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#, "cut at \(cut)")
+        #expect(answers[2] == #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":1}}}"#, "cut at \(cut)")
+        await client.close()
+      }
+    }
+  }
+
+  @Test("a lone zero is a sign of life and gets no answer")
+  func keepAlive() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      try await socket.send(text: "0")
+      try await socket.play([#"{"r":1,"a":"s","b":{"c":{}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+    }
+  }
+
+  @Test("a write beyond the limit is refused by its number and the connection kept")
+  func writeTooBig() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.messageBytes = 100_000
+    limits.data.socketWriteBytes = 50_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let socket = try await RawSocket.open(server)
+      let refused = "Data to write exceeds the maximum size that can be modified with a single request."
+      let large = String(repeating: "x", count: 60_000)
+      try await socket.play(
+        [#"{"r":1,"a":"p","b":{"p":"/x","d":"\#(large)"}}"#],
+        expect: [#"{"r":1,"b":{"s":"write_too_big","d":"\#(refused)"}}"#])
+      let message = Array(#"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/x","d":"\#(large)\#(large)"}}}"#.utf8)
+      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      try await socket.send(text: String(pieces.count))
+      for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
+      #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
+      try await socket.play(
+        [#"{"r":3,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":3,"b":{"s":"ok","d":""}}"#])
+    }
+  }
+
+  @Test(
+    "what is no message ends that connection alone, with an error and a code",
+    arguments: [
+      ("{\"t\":\"d\"", 1007), ("[]", 1002), ("{\"t\":\"d\",\"d\":{}}", 1002), ("\u{FEFF}{}", 1007),
+    ])
+  func malformedMessages(text: String, code: Int) async throws {
+    try await RealtimeTestServer.run { server in
+      let bystander = try await RawSocket.open(server)
+      let socket = try await RawSocket.open(server)
+      try await socket.send(text: text)
+      #expect(try await socket.text().hasPrefix(#"{"t":"c","d":{"t":"e","d":""#))
+      let close = try await socket.readFrame()
+      #expect(close == RawSocket.Frame(opcode: 8, payload: [UInt8(code >> 8), UInt8(code & 255)]))
+      #expect(await socket.client.readToEnd().isEmpty)
+      try await bystander.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+    }
+  }
+
+  @Test("broken UTF-8, binary frames and broken framing end the connection")
+  func malformedFrames() async throws {
+    try await RealtimeTestServer.run { server in
+      let cases: [([UInt8], Int)] = [
+        (RawSocket.frame(2, [1]), 1003), (RawSocket.frame(0, [1]), 1002), (RawSocket.frame(3, [1]), 1002),
+        (RawSocket.frame(1, [0x7B], fin: false) + RawSocket.frame(1, [0x7D]), 1002),
+        (RawSocket.frame(9, Array(repeating: 0, count: 126)), 1002),
+        (RawSocket.frame(9, [], fin: false), 1002),
+        ([0x81, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
+      ]
+      for (bytes, code) in cases {
+        let socket = try await RawSocket.open(server)
+        try await socket.client.send(bytes)
+        let close = try await socket.readFrame()
+        #expect(
+          close.opcode == 8 && close.payload.prefix(2) == [UInt8(code >> 8), UInt8(code & 255)],
+          "\(bytes.prefix(3))")
+        #expect(await socket.client.readToEnd().isEmpty)
+      }
+      let socket = try await RawSocket.open(server)
+      try await socket.sendFrame(
+        1,
+        Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":""#.utf8) + [0xC3, 0x28, 0x22]
+          + Array("}}}".utf8))
+      let answer = try await socket.text()
+      #expect(answer.contains(#""s":"failure""#), "\(answer)")
+    }
+  }
+
+  @Test("a request for a WebSocket that is none is refused with a reason")
+  func badHandshakes() async throws {
+    try await RealtimeTestServer.run { server in
+      #expect(try await server.rest("GET", "/.ws?v=5&ns=demo").status == 400)
+      let headers = [
+        "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13",
+      ]
+      let old = try await server.rest("GET", "/.ws?v=4&ns=demo", headers: headers)
+      #expect(old.status == 400 && old.body.contains("Protocol version 4 is not supported"))
+      #expect(try await server.rest("GET", "/.ws?v=5", headers: Array(headers.dropLast())).status == 426)
+      #expect(try await server.rest("POST", "/.ws?v=5", headers: headers).status == 400)
+      let longPoll = try await server.rest("GET", "/.lp?start=t&ns=demo&v=5")
+      #expect(longPoll.status == 501 && longPoll.body.contains("Long polling is not supported"))
+    }
+  }
+
+  @Test("a socket that wants to go on with a long-polling session is told to start anew")
+  func unknownTransportSession() async throws {
+    try await RealtimeTestServer.run { server in
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send(RawSocket.request(server, "v=5&ns=demo&s=whatever"))
+      _ = try await client.read(through: "\r\n\r\n")
+      let frame = try await RawSocket.readFrame(client)
+      #expect(
+        String(decoding: frame.payload, as: UTF8.self) == #"{"t":"c","d":{"t":"r","d":"\#(server.host)"}}"#)
+    }
+  }
+
+  @Test("namespaces are told apart by parameter and by host, and are separate databases")
+  func namespaces() async throws {
+    try await RealtimeTestServer.run { server in
+      let first = try await server.rest("PUT", "/x.json?ns=one", body: "1")
+      #expect(first.status == 200)
+      #expect(try await server.rest("GET", "/x.json?ns=two").body == "null")
+      #expect(try await server.rest("GET", "/x.json?ns=one").body == "1")
+      // An address is a host of four labels, as the clients read it.
+      #expect(try await server.rest("PUT", "/x.json", body: "7").status == 200)
+      #expect(try await server.rest("GET", "/x.json?ns=127").body == "7")
+      #expect(try await server.rest("PUT", "/x.json", body: "8", host: "Two.example.com:9000").status == 200)
+      #expect(try await server.rest("GET", "/x.json?ns=two").body == "8")
+      #expect(try await server.rest("PUT", "/x.json", body: "9", host: "localhost").status == 200)
+      #expect(try await server.rest("GET", "/x.json?ns=default-ns").body == "9")
+    }
+  }
+
+  @Test("a silent peer is asked for a sign of life and then given up")
+  func liveness() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.pingAfter = .milliseconds(50)
+    limits.lostAfter = .milliseconds(250)
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let socket = try await RawSocket.open(server)
+      let start = ContinuousClock.now
+      #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 9, payload: []))
+      try await socket.sendFrame(10, [])
+      #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 9, payload: []))
+      #expect(await socket.client.readToEnd().isEmpty)
+      #expect(ContinuousClock.now - start >= .milliseconds(250))
+    }
+  }
+
+  @Test("a listener that does not read is cut off, and others go on")
+  func slowListener() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.data.queuedOutputBytes = 1_000_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let slow = try await RawSocket.open(server)
+      try await slow.play(
+        [#"{"r":1,"a":"q","b":{"p":"/x","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+      try await slow.client.channel.setOption(.autoRead, value: false).get()
+      let writer = try await RawSocket.open(server)
+      let text = String(repeating: "x", count: 500_000)
+      var number = 0
+      while server.port.connectionCount > 1 {
+        number += 1
+        try await writer.play(
+          [#"{"r":\#(number),"a":"p","b":{"p":"/x","d":"\#(number)\#(text)"}}"#],
+          expect: [#"{"r":\#(number),"b":{"s":"ok","d":""}}"#])
+      }
+      #expect(number < 200)
+    }
+  }
+
+  @Test("draining says goodbye to sockets after their answers")
+  func draining() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [#"{"r":1,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      async let drained: Void = server.port.drain(grace: .seconds(10))
+      let close = try await socket.readFrame()
+      #expect(close.opcode == 8 && close.payload.prefix(2) == [0x03, 0xE9])
+      await drained
+      #expect(server.port.connectionCount == 0)
+    }
+  }
+}

@@ -1,0 +1,326 @@
+// Transactions: locks, age, leases, optimistic and read-only ones, tokens.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite struct TransactionTests {
+  let fixture: EngineFixture
+
+  init() throws { fixture = try EngineFixture() }
+
+  private func increment(_ path: ResourcePath, by value: Int64 = 1) throws -> Write {
+    Write(
+      .transform(try fixture.name(path), [FieldTransform(FieldPath(field: "n"), .increment(.integer(value)))])
+    )
+  }
+
+  private func read(_ path: ResourcePath, _ token: [UInt8]) async throws -> Int64 {
+    guard case .integer(let value)? = try await fixture.get(path, .transaction(token))?["n"] else {
+      return 0
+    }
+    return value
+  }
+
+  private func number(_ path: ResourcePath) async throws -> Int64 {
+    guard case .integer(let value)? = try await fixture.get(path)?["n"] else { return 0 }
+    return value
+  }
+
+  private func set(_ path: ResourcePath, _ value: Int64) throws -> Write {
+    Write(.update(try fixture.name(path), fields: ["n": .integer(value)]))
+  }
+
+  @Test func `eight clients increment one document fifty times each, and none sees more than one abort`()
+    async throws
+  {
+    let clients = 8
+    let rounds = 50
+    let worst = Collected<Int>()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<clients {
+        group.addTask {
+          for _ in 0..<rounds {
+            var first: [UInt8]?
+            var aborts = 0
+            while true {
+              // As Google's Python client does: the first attempt's token is named in every retry, no pause between.
+              let token = try await self.fixture.begin(.readWrite(retrying: first))
+              first = first ?? token
+              let value = try await self.read("c/counter", token)
+              await Task.yield()
+              do {
+                try await self.fixture.commit([try self.set("c/counter", value + 1)], transaction: token)
+                break
+              } catch let error as FirestoreError where error.code == .aborted { aborts += 1 }
+            }
+            worst.append(aborts)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await number("c/counter") == Int64(clients * rounds))
+    #expect((worst.all.max() ?? 0) <= 1)
+  }
+
+  @Test func `an outside write waits for the holder and then fails, and the holder commits`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let token = try await fixture.begin()
+    #expect(try await read("c/d", token) == 1)
+    let outside = Task { [fixture] in await failure { try await fixture.set("c/d", ["n": 100]) } }
+    try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
+    fixture.clock.advance(by: 2_000_001)
+    #expect(await outside.value == .aborted("Too much contention on these documents. Please try again."))
+    try await fixture.commit([try set("c/d", 2)], transaction: token)
+    #expect(try await number("c/d") == 2)
+  }
+
+  @Test(arguments: ["commit", "rollback", "expiry"])
+  func `a waiting write goes on when the holder ends`(how: String) async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let token = try await fixture.begin()
+    #expect(try await read("c/d", token) == 1)
+    let wide = try EngineFixture(store: fixture.store, lockWait: 100_000_000)
+    _ = wide
+    let outside = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
+    try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
+    switch how {
+    case "commit": try await fixture.commit([], transaction: token)
+    case "rollback":
+      try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
+    default:
+      // The lease ends before the write's patience does.
+      outside.cancel()
+      _ = try? await outside.value
+      fixture.clock.advance(by: EngineLimits.transactionIdle - 1_000_000)
+      let patient = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
+      try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
+      fixture.clock.advance(by: 1_000_001)
+      _ = try await patient.value
+      #expect(try await number("c/d") == 11)
+      return
+    }
+    _ = try await outside.value
+    #expect(try await number("c/d") == 11)
+  }
+
+  @Test func `a scanned range keeps phantoms out, also where it was empty`() async throws {
+    let token = try await fixture.begin()
+    let query = StructuredQuery(
+      from: [.init("c")], filter: .field(FieldFilter(FieldPath(field: "n"), .greaterThan, 5)))
+    #expect(try await fixture.query(query, .transaction(token)).isEmpty)
+    // Outside of the range: at once.
+    try await fixture.set("c/low", ["n": 5])
+    let phantom = Task { [fixture] in await failure { try await fixture.set("c/high", ["n": 6]) } }
+    try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }
+    #expect(try await fixture.query(query, .transaction(token)).isEmpty)
+    try await fixture.commit([try set("d/result", 0)], transaction: token)
+    #expect(await phantom.value == nil)
+    #expect(try await fixture.query(query).count == 1)
+  }
+
+  @Test func `of two upgrades the older wins at once and the younger is aborted`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let older = try await fixture.begin()
+    let younger = try await fixture.begin()
+    _ = try await read("c/d", older)
+    _ = try await read("c/d", younger)
+    let late = Task { [fixture] in
+      await failure { try await fixture.commit([try self.set("c/d", 20)], transaction: younger) }
+    }
+    try await eventually("the younger waits") { fixture.clock.sleepers >= 2 }
+    try await fixture.commit([try set("c/d", 10)], transaction: older)
+    #expect(await late.value?.code == .aborted)
+    #expect(try await number("c/d") == 10)
+  }
+
+  @Test func `the younger commits when the older ends without writing`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let older = try await fixture.begin()
+    let younger = try await fixture.begin()
+    _ = try await read("c/d", older)
+    _ = try await read("c/d", younger)
+    let late = Task { [fixture] in try await fixture.commit([try self.set("c/d", 20)], transaction: younger) }
+    try await eventually("the younger waits") { fixture.clock.sleepers >= 2 }
+    try await fixture.engine.rollback(in: fixture.database, transaction: older, as: .administrator)
+    _ = try await late.value
+    #expect(try await number("c/d") == 20)
+  }
+
+  @Test func `a deadlock over two documents ends with the youngest's abort`() async throws {
+    let older = try await fixture.begin()
+    let younger = try await fixture.begin()
+    _ = try await read("c/a", older)
+    _ = try await read("c/b", younger)
+    let waiting = Task { [fixture] in try await fixture.commit([try self.set("c/b", 1)], transaction: older) }
+    try await eventually("the older waits") { fixture.clock.sleepers >= 2 }
+    let refused = await failure { try await fixture.commit([try set("c/a", 1)], transaction: younger) }
+    #expect(refused?.code == .aborted)
+    _ = try await waiting.value
+    #expect(try await number("c/b") == 1)
+  }
+
+  @Test func `an optimistic transaction loses to whoever wrote what it read`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let token = try await fixture.begin(.readWrite(concurrency: .optimistic))
+    #expect(try await read("c/d", token) == 1)
+    try await fixture.set("c/d", ["n": 5])
+    #expect(try await read("c/d", token) == 1)
+    let refused = await failure { try await fixture.commit([try set("c/d", 2)], transaction: token) }
+    #expect(refused?.code == .aborted)
+    #expect(try await number("c/d") == 5)
+    let other = try await fixture.begin(.readWrite(concurrency: .optimistic))
+    let query = StructuredQuery(from: [.init("c")])
+    #expect(try await fixture.query(query, .transaction(other)).count == 1)
+    try await fixture.set("c/phantom", ["n": 9])
+    let phantom = await failure { try await fixture.commit([try set("x/y", 2)], transaction: other) }
+    #expect(phantom?.code == .aborted)
+    let fresh = try await fixture.begin(.readWrite(concurrency: .optimistic))
+    _ = try await read("c/d", fresh)
+    try await fixture.set("elsewhere/d", ["n": 9])
+    try await fixture.commit([try set("c/d", 6)], transaction: fresh)
+    #expect(try await number("c/d") == 6)
+  }
+
+  @Test func `a read-only transaction sees one snapshot, locks nothing and writes nothing`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let token = try await fixture.begin(.readOnly())
+    #expect(try await read("c/d", token) == 1)
+    try await fixture.set("c/d", ["n": 2])
+    #expect(try await read("c/d", token) == 1)
+    try await fixture.commit([], transaction: token)
+    let second = try await fixture.begin(.readOnly())
+    let refused = await failure { try await fixture.commit([try set("c/d", 3)], transaction: second) }
+    #expect(refused == .invalidArgument("Cannot modify entities in a read-only transaction."))
+    let after = await failure { try await read("c/d", second) }
+    #expect(after?.message == TransactionTable.expired)
+  }
+
+  @Test func `leases end idle transactions after 60 s and busy ones after 270 s`() async throws {
+    let idle = try await fixture.begin()
+    fixture.clock.advance(by: EngineLimits.transactionIdle + 1)
+    #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
+    let busy = try await fixture.begin()
+    for _ in 0..<5 {
+      fixture.clock.advance(by: 50_000_000)
+      _ = try await read("c/d", busy)
+    }
+    fixture.clock.advance(by: 21_000_000)
+    #expect(await failure { try await read("c/d", busy) } == .aborted(TransactionTable.expired))
+    #expect(await failure { try await fixture.commit([], transaction: busy) }?.code == .aborted)
+  }
+
+  @Test func `ended transactions answer as the product does`() async throws {
+    func rollback(_ token: [UInt8]) async -> FirestoreError? {
+      await failure {
+        try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
+      }
+    }
+    let committed = try await fixture.begin()
+    try await fixture.commit([try set("c/d", 1)], transaction: committed)
+    #expect(await failure { try await fixture.commit([], transaction: committed) }?.code == .aborted)
+    #expect(await rollback(committed)?.code == .aborted)
+    #expect(await failure { try await read("c/d", committed) }?.message == TransactionTable.expired)
+    let rolledBack = try await fixture.begin()
+    #expect(await rollback(rolledBack) == nil)
+    #expect(await rollback(rolledBack) == nil)
+    #expect(await failure { try await fixture.commit([], transaction: rolledBack) }?.code == .aborted)
+    let failed = try await fixture.begin()
+    let missing = Write(.update(try fixture.name("c/none"), fields: [:]), precondition: .exists(true))
+    #expect(await failure { try await fixture.commit([missing], transaction: failed) }?.code == .notFound)
+    #expect(
+      await failure { try await fixture.commit([], transaction: failed) }
+        == .invalidArgument(TransactionTable.expired))
+    #expect(await failure { try await read("c/d", failed) } == .invalidArgument(TransactionTable.expired))
+    #expect(await rollback(failed) == nil)
+    #expect(await rollback(failed) == nil)
+  }
+
+  @Test func `tokens that were never issued, and other databases', are refused`() async throws {
+    let token = try await fixture.begin()
+    func code(_ token: [UInt8], _ database: DatabaseName) async -> StatusCode? {
+      await failure {
+        try await fixture.engine.commit(in: database, [], transaction: token, as: .administrator)
+      }?.code
+    }
+    #expect(await code([1, 2, 3], fixture.database) == .invalidArgument)
+    var tampered = token
+    tampered[12] ^= 1
+    #expect(await code(tampered, fixture.database) == .invalidArgument)
+    #expect(await code(token, DatabaseName(project: "demo", database: "other")) == .aborted)
+    #expect(await code(token, DatabaseName(project: "other")) == .invalidArgument)
+    let retry = await failure { try await fixture.begin(.readWrite(retrying: [9])) }
+    #expect(retry?.code == .invalidArgument)
+    let earlier = try EngineFixture(store: fixture.store)
+    let stale = await failure { try await earlier.commit([], transaction: token) }
+    #expect(stale == .aborted(TransactionTable.expired))
+  }
+
+  @Test func `a retry that names a transaction still open ends it`() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let first = try await fixture.begin()
+    _ = try await read("c/d", first)
+    let second = try await fixture.begin(.readWrite(retrying: first))
+    #expect(try await read("c/d", second) == 1)
+    try await fixture.commit([try set("c/d", 2)], transaction: second)
+    #expect(await failure { try await fixture.commit([], transaction: first) }?.code == .aborted)
+  }
+
+  @Test func `random transfers between accounts keep the sum, whatever is aborted`() async throws {
+    let accounts = (0..<5).map { ResourcePath(["accounts", "a\($0)"]) }
+    for account in accounts { try await fixture.set(account, ["n": 100]) }
+    let mover = Task { [fixture] in
+      // Leases and waits need time to pass.
+      while !Task.isCancelled {
+        try await Task.sleep(nanoseconds: 1_000_000)
+        fixture.clock.advance(by: 20_000)
+      }
+    }
+    defer { mover.cancel() }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for client in 0..<6 {
+        group.addTask {
+          var random = SeededGenerator(seed: UInt64(client) + 1)
+          for round in 0..<25 {
+            let options = TransactionOptions.readWrite(
+              concurrency: round.isMultiple(of: 3) ? .optimistic : .pessimistic)
+            var retried: [UInt8]?
+            while true {
+              var attempt = options
+              if let retried, case .readWrite(_, let mode) = options {
+                attempt = .readWrite(retrying: retried, concurrency: mode)
+              }
+              let token = try await self.fixture.begin(attempt)
+              do {
+                let from = accounts.randomElement(using: &random) ?? accounts[0]
+                let to = accounts.randomElement(using: &random) ?? accounts[1]
+                if round.isMultiple(of: 5) {
+                  let all = try await self.fixture.query(
+                    StructuredQuery(from: [.init("accounts")]), .transaction(token))
+                  let sum = try all.reduce(Int64(0)) {
+                    guard case .integer(let n)? = try $1.fields()["n"] else { return $0 }
+                    return $0 + n
+                  }
+                  #expect(sum == 500)
+                }
+                let have = try await self.read(from, token)
+                let had = try await self.read(to, token)
+                var writes = [try self.set(from, have - 1)]
+                if from != to { writes.append(try self.set(to, had + 1)) } else { writes = [] }
+                try await self.fixture.commit(writes, transaction: token)
+                break
+              } catch let error as FirestoreError where error.code == .aborted { retried = retried ?? token }
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    var sum: Int64 = 0
+    for account in accounts { sum += try await number(account) }
+    #expect(sum == 500)
+  }
+}

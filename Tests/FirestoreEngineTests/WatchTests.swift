@@ -1,0 +1,494 @@
+// Listening: every snapshot is the result of its query at its time; nothing is missed, doubled or split.
+
+import EmbeddedStore
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite struct WatchTests {
+  private static func listen(
+    _ fixture: EngineFixture, _ client: WatchClient, as caller: Caller = .administrator
+  ) async throws -> WatchStream {
+    try await fixture.engine.watch(fixture.database, as: caller, output: client)
+  }
+
+  private static func query(
+    _ fixture: EngineFixture, _ structured: StructuredQuery
+  ) -> WatchTarget.Selection { .query(Query(parent: fixture.root, structured)) }
+
+  // MARK: The protocol
+
+  @Test func `a new target gets ADD, its documents, CURRENT and one global snapshot`() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", ["n": 1])
+    let commit = try #require(try await fixture.set("c/b", ["n": 2]).commitTime)
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    _ = try await client.snapshot(at: commit)
+    let kinds = client.view.responses.map { response -> String in
+      switch response {
+      case .targetChange(let change): "\(change.kind)"
+      case .documentChange(let document, _, _): document.name.id
+      default: "other"
+      }
+    }
+    #expect(kinds == ["add", "a", "b", "current", "noChange"])
+    #expect(client.view.violations.isEmpty)
+    let token = client.view.token
+    #expect(ResumeToken.decode(token)?.timestamp == commit)
+    #expect(
+      ResumeToken.encode(Version(microseconds: 1_766_494_185_829_645)) == [
+        0x0A, 0x09, 0x08, 0x8D, 0xEA, 0xC6, 0xD3, 0xDF, 0xD3, 0x91, 0x03,
+      ])
+  }
+
+  @Test func `an empty query and a missing document are answered, too`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    stream.addTarget(WatchTarget(id: 4, .documents([try fixture.name("c/none")])))
+    try await eventually("both are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    let deletes = client.view.responses.filter {
+      if case .documentDelete(_, _, [4]) = $0 { true } else { false }
+    }
+    #expect(deletes.count == 1)
+    let commit = try #require(try await fixture.set("c/none", ["n": 1]).commitTime)
+    let documents = try await client.snapshot(at: commit)
+    #expect(documents[2]?.count == 1)
+    #expect(documents[4]?.count == 1)
+    let deleted = try #require(try await fixture.delete("c/none").commitTime)
+    #expect(try await client.snapshot(at: deleted)[4]?.isEmpty == true)
+    #expect(client.view.violations.isEmpty)
+  }
+
+  @Test func `a commit that touches two of three targets arrives as one cut`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    let red = Filter.field(FieldFilter(FieldPath(field: "color"), .equal, "red"))
+    let big = Filter.field(FieldFilter(FieldPath(field: "size"), .greaterThan, 5))
+    stream.addTarget(
+      WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")], filter: red))))
+    stream.addTarget(
+      WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")], filter: big))))
+    stream.addTarget(WatchTarget(id: 6, Self.query(fixture, StructuredQuery(from: [.init("d")]))))
+    try await eventually("all are current") {
+      client.view.current == [2, 4, 6] && !client.view.snapshots.isEmpty
+    }
+    try await fixture.set("c/x", ["color": "red", "size": 9])
+    let commit = try #require(
+      try await fixture.commit([
+        Write(.update(try fixture.name("c/x"), fields: ["color": "blue", "size": 7])),
+        Write(.update(try fixture.name("c/y"), fields: ["color": "red", "size": 1])),
+      ]).commitTime)
+    let documents = try await client.snapshot(at: commit)
+    #expect(documents[2]?.keys.map(\.description) == ["c/y"])
+    #expect(documents[4]?.keys.map(\.description) == ["c/x"])
+    // No snapshot shows half of the commit.
+    for snapshot in client.view.snapshots {
+      let hasX = snapshot.documents[2]?["c/x"] != nil
+      let hasY = snapshot.documents[2]?["c/y"] != nil
+      #expect(!(hasX && hasY))
+    }
+    // One message for the document that left one target and stayed in the other.
+    let moved = client.view.responses.contains {
+      if case .documentChange(let document, [4], [2]) = $0 { document.name.id == "x" } else { false }
+    }
+    #expect(moved)
+    #expect(client.view.violations.isEmpty)
+  }
+
+  @Test func `a document in two targets is one message with both, sharing its bytes`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    stream.addTarget(WatchTarget(id: 4, .documents([try fixture.name("c/x")])))
+    try await eventually("all are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    let commit = try #require(try await fixture.set("c/x", ["n": 1]).commitTime)
+    let documents = try await client.snapshot(at: commit)
+    #expect(documents[2]?["c/x"] === documents[4]?["c/x"])
+    let messages = client.view.responses.compactMap { response -> [Int32]? in
+      if case .documentChange(_, let targets, _) = response { targets.sorted() } else { nil }
+    }
+    #expect(messages == [[2, 4]])
+  }
+
+  @Test func `a bad target ends alone, and every remove is answered once`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    let bad = StructuredQuery(from: [.init("c"), .init("d")])
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, bad)))
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    stream.rejectTarget(6, .unimplemented("pipelines"))
+    try await eventually("the good one is current") { client.view.current == [4] }
+    #expect(client.view.removed[2]??.code == .invalidArgument)
+    try await eventually("the other is refused") { client.view.removed[6]??.code == .unimplemented }
+    stream.removeTarget(2)
+    stream.removeTarget(4)
+    // The same id at once again.
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is there again") {
+      client.view.current == [4] && client.view.removals.count == 4
+    }
+    #expect(client.view.removals == [2, 6, 2, 4])
+    #expect(client.view.failure == nil)
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("d")]))))
+    try await eventually("a double id ends the stream") { client.view.failure?.code == .invalidArgument }
+  }
+
+  @Test func `a target asked for once ends after its first snapshot, and 0 lets the stream number`()
+    async throws
+  {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 0, Self.query(fixture, StructuredQuery(from: [.init("c")])), once: true))
+    try await eventually("it has ended") { client.view.removals == [1] }
+    #expect(client.view.snapshots.count == 1)
+    stream.addTarget(WatchTarget(id: 0, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("the next has the next number") { client.view.current == [2] }
+  }
+
+  @Test func `an idle stream gets a fresh token at least every 45 s`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is current") { client.view.snapshots.count == 1 }
+    let first = client.view.token
+    for _ in 0..<5 {
+      try await eventually("the heart waits") { fixture.clock.sleepers >= 1 }
+      fixture.clock.advance(by: 9_250_000)
+      try await Task.sleep(nanoseconds: 5_000_000)
+    }
+    try await eventually("a heartbeat came") { client.view.snapshots.count >= 2 }
+    #expect(client.view.token != first)
+    let commit = try #require(try await fixture.set("c/x", [:]).commitTime)
+    #expect(commit > client.view.snapshots[1].time)
+    _ = try await client.snapshot(at: commit)
+    #expect(client.view.violations.isEmpty)
+  }
+
+  @Test func `writes that change nothing cause no event`() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/x", ["n": 1])
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is current") { client.view.snapshots.count == 1 }
+    try await fixture.set("c/x", ["n": 1])
+    try await fixture.set("other/x", ["n": 1])
+    let commit = try #require(try await fixture.set("c/y", [:]).commitTime)
+    _ = try await client.snapshot(at: commit)
+    #expect(client.view.snapshots.count == 2)
+  }
+
+  @Test func `a slow reader is conflated and ends up right`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    let limited = StructuredQuery(
+      from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)], limit: 5)
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, limited)))
+    try await eventually("they are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    client.block(true)
+    var last = Timestamp.epoch
+    for round in 0..<20 {
+      let writes = try (0..<100).map { index in
+        Write(
+          .update(
+            try fixture.name(ResourcePath(["c", "d\(index)"])),
+            fields: ["n": .integer(Int64((index * 37 + round * 11) % 101))]))
+      }
+      last = try #require(try await fixture.commit(writes).commitTime)
+    }
+    for index in 0..<50 {
+      last = try #require(try await fixture.delete(ResourcePath(["c", "d\(index)"])).commitTime)
+    }
+    let received = client.view.responses.count
+    client.block(false)
+    let documents = try await client.snapshot(at: last)
+    #expect(documents[2]?.count == 50)
+    #expect(
+      Set(documents[4]?.keys.map { $0 } ?? []) == Set(try await fixture.query(limited).map(\.name.path)))
+    #expect(client.view.responses.count - received < 1_000)
+    #expect(client.view.violations.isEmpty)
+  }
+
+  @Test func `shutting down ends streams with UNAVAILABLE`() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    _ = try await Self.listen(fixture, client)
+    await fixture.engine.shutDown()
+    try await eventually("the stream has ended") { client.view.failure?.code == .unavailable }
+    #expect(await failure { try await fixture.get("c/d") }?.code == .unavailable)
+  }
+
+  // MARK: Model check
+
+  @Test(arguments: 1...5)
+  func `under random writes every snapshot is the result of its query at its time`(seed: UInt64) async throws
+  {
+    let fixture = try EngineFixture()
+    var model = RandomModel(seed: seed, database: fixture.database)
+    let client = WatchClient()
+    var stream = try await Self.listen(fixture, client)
+    var queries: [Int32: NormalizedQuery] = [:]
+    var id: Int32 = 2
+    while queries.count < 12 {
+      let query = model.query(root: fixture.root)
+      guard let normalized = try? NormalizedQuery(query) else { continue }
+      queries[id] = normalized
+      stream.addTarget(WatchTarget(id: id, .query(query)))
+      id += 2
+    }
+    var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]
+    for _ in 0..<120 {
+      var documents = history[history.count - 1].documents
+      var writes: [Write] = []
+      for _ in 0..<Int.random(in: 1...4, using: &model.random) {
+        let path = model.path()
+        if model.chance(25) {
+          documents[path] = nil
+          writes.append(Write(.delete(try fixture.name(path))))
+        } else {
+          let fields = model.fields()
+          documents[path] = fields
+          writes.append(Write(.update(try fixture.name(path), fields: fields)))
+        }
+      }
+      let response = try await fixture.commit(writes)
+      history.append((try #require(response.commitTime), documents))
+      if model.chance(30) { await Task.yield() }
+    }
+    _ = try await fixture.set("probe/x", [:])
+    // Whatever the last commit touched, a fresh target brings a snapshot of at least its time.
+    stream.addTarget(WatchTarget(id: 1_001, .documents([try fixture.name("probe/x")])))
+    _ = try await client.snapshot(at: history[history.count - 1].time)
+    let view = client.view
+    #expect(view.violations == [])
+    #expect(view.snapshots.count > 1)
+    for snapshot in view.snapshots {
+      let state = history.last { $0.time <= snapshot.time }?.documents ?? [:]
+      for (id, query) in queries where snapshot.documents[id] != nil {
+        let expected = Set(naiveResult(query, state, fixture.database))
+        #expect(Set(snapshot.documents[id]?.keys.map { $0 } ?? []) == expected, "\(query.canonicalForm)")
+        for (path, document) in snapshot.documents[id] ?? [:] {
+          #expect(
+            try document.fields() == query.projected(state[path] ?? [:]),
+            "\(path) at \(snapshot.time.microseconds) in \(id): \(query.canonicalForm)")
+        }
+      }
+    }
+    stream.close()
+    stream = try await Self.listen(fixture, client)
+    stream.close()
+  }
+
+  // MARK: Resuming
+
+  @Test(arguments: [1, 2, 3])
+  func `a resumed target gets exactly what it missed, also after a restart`(seed: UInt64) async throws {
+    let directory = try TemporaryDirectory()
+    var model = RandomModel(seed: seed, database: DatabaseName(project: "demo"))
+    var documents: [ResourcePath: MapValue] = [:]
+    func change(_ fixture: EngineFixture, _ count: Int) async throws -> Timestamp {
+      var last = Timestamp.epoch
+      for _ in 0..<count {
+        let path = model.path()
+        let fields = model.chance(30) ? nil : model.fields()
+        documents[path] = fields
+        let response =
+          if let fields { try await fixture.set(path, fields) } else { try await fixture.delete(path) }
+        last = response.commitTime ?? last
+      }
+      return last
+    }
+    var targets: [Int32: (query: Query, normalized: NormalizedQuery)] = [:]
+    var held: [Int32: [ResourcePath: StoredDocument]] = [:]
+    var token: [UInt8] = []
+    for run in 0..<3 {
+      let store = try await EmbeddedStore.open(directory: directory.path, EmbeddedOptions())
+      let fixture = try EngineFixture(store: store)
+      if run == 0 { _ = try await change(fixture, 40) }
+      while targets.count < 10 {
+        let query = model.query(root: fixture.root)
+        guard let normalized = try? NormalizedQuery(query) else { continue }
+        targets[Int32(targets.count) * 2 + 2] = (query, normalized)
+      }
+      let client = WatchClient()
+      let stream = try await Self.listen(fixture, client)
+      for (id, target) in targets {
+        stream.addTarget(
+          WatchTarget(id: id, .query(target.query), start: run == 0 ? .beginning : .resumeToken(token)))
+      }
+      try await eventually("all are current") {
+        client.view.current.count == 10 && !client.view.snapshots.isEmpty
+      }
+      let view = client.view
+      #expect(view.violations == [])
+      for (id, target) in targets {
+        // What the client held, with what the resumed stream said since.
+        var mine = held[id] ?? [:]
+        for response in view.responses {
+          switch response {
+          case .documentChange(let document, let ids, let removed):
+            if ids.contains(id) { mine[document.name.path] = document }
+            if removed.contains(id) { mine[document.name.path] = nil }
+          case .documentDelete(let name, _, let removed), .documentRemove(let name, _, let removed):
+            if removed.contains(id) { mine[name.path] = nil }
+          case .targetChange(let change): #expect(change.kind != .reset)
+          case .existenceFilter: break
+          }
+        }
+        held[id] = mine
+        let expected = Set(naiveResult(target.normalized, documents, fixture.database))
+        #expect(Set(mine.keys) == expected, "run \(run): \(target.normalized.canonicalForm)")
+        for (path, document) in mine {
+          #expect(try document.fields() == target.normalized.projected(documents[path] ?? [:]))
+        }
+      }
+      token = view.token
+      stream.close()
+      _ = try await change(fixture, 25)
+      await fixture.engine.shutDown()
+      try await store.close()
+    }
+  }
+
+  @Test func `a resumed stream sends only what has changed`() async throws {
+    let fixture = try EngineFixture()
+    for index in 0..<200 {
+      try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
+    }
+    let first = WatchClient()
+    let stream = try await Self.listen(fixture, first)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is current") { !first.view.snapshots.isEmpty }
+    let token = first.view.token
+    stream.close()
+    try await fixture.set("c/d7", ["n": 1_000])
+    try await fixture.delete("c/d8")
+    try await fixture.set("other/d", [:])
+    let second = WatchClient()
+    let resumed = try await Self.listen(fixture, second)
+    resumed.addTarget(
+      WatchTarget(
+        id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
+        expectedCount: 200))
+    try await eventually("it is current") { !second.view.snapshots.isEmpty }
+    let changed = second.view.responses.filter {
+      switch $0 {
+      case .documentChange, .documentDelete, .documentRemove: true
+      default: false
+      }
+    }
+    #expect(changed.count == 2)
+    resumed.close()
+  }
+
+  @Test func `an unknown token resets the target and sends all with an existence filter`() async throws {
+    let fixture = try EngineFixture()
+    for id in ["a", "b"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
+    for token in [
+      [1, 2, 3], ResumeToken.encode(Version(microseconds: 5)),
+      ResumeToken.encode(Version(microseconds: .max)),
+    ] {
+      let client = WatchClient()
+      let stream = try await Self.listen(fixture, client)
+      stream.addTarget(
+        WatchTarget(
+          id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
+          expectedCount: 3))
+      try await eventually("it is current") { !client.view.snapshots.isEmpty }
+      let view = client.view
+      #expect(view.documents[2]?.count == 2)
+      let isReset = view.responses.contains {
+        if case .targetChange(let change) = $0 { change.kind == .reset } else { false }
+      }
+      #expect(isReset)
+      #expect(view.filters[2]?.count == 2)
+      let names = try #require(view.filters[2]?.names)
+      #expect(names.mightContain(try fixture.name("c/a").description))
+      #expect(!names.mightContain(try fixture.name("c/gone").description))
+      #expect(view.violations.isEmpty)
+      stream.close()
+    }
+  }
+
+  // MARK: Access
+
+  @Test func `who may not read gets REMOVE, and loses a target when the permission goes`() async throws {
+    let fixture = try EngineFixture(policy: FlagPolicy())
+    let flag = Write(.update(try fixture.name("flags/open"), fields: ["on": true]))
+    try await fixture.commit([flag, Write(.update(try fixture.name("c/a"), fields: [:]))])
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client, as: .anonymous)
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is current") { client.view.current == [2] && !client.view.snapshots.isEmpty }
+    try await fixture.set("flags/open", ["on": false])
+    try await eventually("it is taken away") { client.view.removed[2]??.code == .permissionDenied }
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
+    try await eventually("it is refused") { client.view.removed[4]??.code == .permissionDenied }
+    let refused = await failure {
+      try await fixture.engine.getDocument(try fixture.name("c/a"), as: .anonymous)
+    }
+    #expect(refused?.code == .permissionDenied)
+    let write = Write(.update(try fixture.name("c/a"), fields: ["x": 1]))
+    let unwritten = await failure {
+      try await fixture.engine.commit(in: fixture.database, [write], as: .anonymous)
+    }
+    #expect(unwritten?.code == .permissionDenied)
+    #expect(try await fixture.get("c/a") == [:])
+  }
+
+  @Test func `without credentials production answers UNAUTHENTICATED, and unknown databases NOT_FOUND`()
+    async throws
+  {
+    let store = try MemoryStore()
+    let engine = FirestoreEngine(
+      store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
+    let database = DatabaseName(project: "demo")
+    let name = try #require(DocumentName(database: database, path: "c/d"))
+    let missing = await failure { try await engine.getDocument(name, as: .administrator) }
+    #expect(missing?.code == .notFound)
+    #expect(missing?.message.contains("does not exist") == true)
+    try await engine.createDatabase(database)
+    #expect(try await engine.databaseNames() == [database])
+    #expect(await failure { try await engine.getDocument(name, as: .anonymous) }?.code == .unauthenticated)
+    let write = Write(.update(name, fields: [:]))
+    #expect(
+      await failure { try await engine.commit(in: database, [write], as: .anonymous) }?.code
+        == .unauthenticated)
+    _ = try await engine.commit(in: database, [write], as: .administrator)
+  }
+}
+
+/// Anonymous callers may do everything while `flags/open` says so.
+private struct FlagPolicy: AccessPolicy {
+  func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
+
+  func decide(
+    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
+    view: any AccessView
+  ) throws -> AccessDecision {
+    guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {
+      return .denied
+    }
+    let isOpen = try view.document(flag)?.fields()["on"] == .boolean(true)
+    return isOpen ? AccessDecision(denial: nil, dependencies: [flag]) : .denied
+  }
+}

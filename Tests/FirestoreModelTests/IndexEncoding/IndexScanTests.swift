@@ -1,0 +1,133 @@
+// A sorted list of index keys, used as an engine uses it: ranges in it are exactly a filter's documents.
+
+import FirestoreModel
+import Testing
+
+@Suite("Ranges over index keys")
+struct IndexScanTests {
+  struct Entry {
+    let key: [UInt8]
+    let value: Value
+    let name: DocumentName
+  }
+
+  /// An index of one field over random documents, in key order.
+  static func index(seed: UInt64) -> [Entry] {
+    var source = RandomValues(seed: seed)
+    return (0..<400).map { _ in
+      let (value, name) = (source.value(depth: 1), source.documentName())
+      var encoder = IndexKeyEncoder()
+      encoder.append(value)
+      encoder.append(name.path)
+      return Entry(key: encoder.bytes, value: value, name: name)
+    }.sorted { Ordering.compare(bytes: $0.key, $1.key) == .ascending }
+  }
+
+  /// The keys from a bound up to, not including, another.
+  static func scan(_ index: [Entry], from lower: [UInt8], to upper: [UInt8]) -> [Entry] {
+    index.filter {
+      Ordering.compare(bytes: $0.key, lower) != .ascending
+        && Ordering.compare(bytes: $0.key, upper) == .ascending
+    }
+  }
+
+  /// The first bytes above everything that begins with some bytes.
+  static func above(_ prefix: [UInt8]) -> [UInt8] {
+    var bytes = prefix
+    while let last = bytes.popLast() {
+      if last < 0xFF { return bytes + [last + 1] }
+    }
+    return []
+  }
+
+  static func found(_ op: FieldFilter.Operator, _ operand: Value, in index: [Entry]) -> [Entry] {
+    let key = IndexKeyEncoder.encode(operand)
+    switch op {
+    case .equal: return scan(index, from: key, to: above(key))
+    case .lessThan: return scan(index, from: IndexBounds.rangeStart(of: operand.kind), to: key)
+    case .lessThanOrEqual: return scan(index, from: IndexBounds.rangeStart(of: operand.kind), to: above(key))
+    case .greaterThan: return scan(index, from: above(key), to: IndexBounds.end(of: operand.kind))
+    default: return scan(index, from: key, to: IndexBounds.end(of: operand.kind))
+    }
+  }
+
+  @Test("equality and ranges over the keys find exactly the documents that the filter matches")
+  func ranges() {
+    var source = RandomValues(seed: 91)
+    let field = FieldPath(field: "f")
+    for round in 0..<20 {
+      let index = Self.index(seed: UInt64(round))
+      for _ in 0..<15 {
+        let operand = source.below(2) == 0 ? source.pick(index).value : source.value(depth: 1)
+        if operand == .null || operand.isNaN { continue }
+        for op in [
+          FieldFilter.Operator.equal, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual,
+        ] {
+          let filter = FieldFilter(field, op, operand)
+          let matching = index.filter { filter.matches($0.value) }
+          #expect(Self.found(op, operand, in: index).map(\.key) == matching.map(\.key), "\(filter)")
+        }
+      }
+    }
+  }
+
+  @Test("keys in order are a query's results in order, ascending and read backwards")
+  func order() throws {
+    let index = Self.index(seed: 92)
+    for direction in [StructuredQuery.Direction.ascending, .descending] {
+      let query = try NormalizedQuery(
+        Query(
+          parent: ParentName(rootOf: DatabaseName(project: "p")),
+          StructuredQuery(orderBy: [.init(FieldPath(field: "f"), direction)])))
+      let scanned = direction == .ascending ? index : index.reversed()
+      for (a, b) in zip(scanned, scanned.dropFirst()) where a.name.database == b.name.database {
+        #expect(query.compare(a.name, ["f": a.value], b.name, ["f": b.value]) != .descending)
+      }
+    }
+  }
+
+  @Test("a composite key of mixed directions orders as the query does")
+  func composite() throws {
+    var source = RandomValues(seed: 93)
+    let query = try NormalizedQuery(
+      Query(
+        parent: ParentName(rootOf: DatabaseName(project: "p")),
+        StructuredQuery(
+          orderBy: [.init(FieldPath(field: "a")), .init(FieldPath(field: "b"), .descending)])))
+    func key(_ a: Value, _ b: Value, _ name: DocumentName) -> [UInt8] {
+      var encoder = IndexKeyEncoder()
+      encoder.append(a)
+      encoder.append(b, .descending)
+      encoder.append(name.path, .descending)
+      return encoder.bytes
+    }
+    for _ in 0..<8000 {
+      // Few values, so that all parts of the key come to decide.
+      let values = [1, 1.0, "a", .null, ["x": 1], [1]] as [Value]
+      let (a1, a2, b1, b2) = (
+        source.pick(values), source.pick(values), source.pick(values), source.pick(values)
+      )
+      let (n1, n2) = (source.documentName(), source.documentName())
+      guard n1.database == n2.database else { continue }
+      let expected = query.compare(n1, ["a": a1, "b": b1], n2, ["a": a2, "b": b2])
+      #expect(Ordering.compare(bytes: key(a1, b1, n1), key(a2, b2, n2)) == expected)
+    }
+  }
+
+  @Test("the documents below a path are one range of keys")
+  func subtrees() {
+    var source = RandomValues(seed: 94)
+    func key(_ path: ResourcePath) -> [UInt8] {
+      var encoder = IndexKeyEncoder()
+      for segment in path.segments { encoder.append(segment: segment) }
+      return encoder.bytes
+    }
+    let paths = (0..<300).map { _ in source.documentName().path }
+    for parent in paths.prefix(40) {
+      let prefix = key(parent)
+      for path in paths {
+        #expect(key(path).starts(with: prefix) == path.hasPrefix(parent), "\(path) \(parent)")
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// Numbers against a wider format that holds both kinds exactly.
+
+import FirestoreModel
+import Testing
+
+@Suite("Numbers")
+struct NumberTests {
+  @Test("integers and doubles compare as exact numbers do, on random pairs near every edge")
+  func exactComparison() {
+    var source = RandomValues(seed: 81)
+    for _ in 0..<50_000 {
+      let integer = source.integer()
+      let double = source.double()
+      #if arch(x86_64) && !os(macOS)
+        // Eighty bits hold every int64 and every double.
+        let (a, b) = (Float80(integer), Float80(double))
+        let expected: Ordering =
+          double.isNaN ? .descending : (a < b ? .ascending : (a > b ? .descending : .same))
+        #expect(Numbers.compare(integer, double) == expected, "\(integer) \(double)")
+      #endif
+      // Whatever the machine: an integer is itself, and lies between its neighbouring doubles.
+      let near = Double(integer)
+      #expect(Numbers.compare(integer, near.nextUp) != .descending)
+      #expect(Numbers.compare(integer, near.nextDown) != .ascending)
+    }
+  }
+
+  @Test("doubles compare by value with NaN first and one zero")
+  func doubles() {
+    let ordered: [Double] = [
+      .nan, -.infinity, -.greatestFiniteMagnitude, -1, -.leastNonzeroMagnitude, 0, .leastNonzeroMagnitude, 1,
+      .greatestFiniteMagnitude, .infinity,
+    ]
+    for (i, a) in ordered.enumerated() {
+      for (j, b) in ordered.enumerated() { #expect(Numbers.compare(a, b) == Ordering.compare(i, j)) }
+    }
+    #expect(Numbers.compare(0.0, -0.0) == .same && Numbers.compare(.nan, -.nan) == .same)
+  }
+
+  @Test("incrementing agrees with wide arithmetic, saturated to the integers")
+  func increments() {
+    var source = RandomValues(seed: 82)
+    let field = FieldPath(field: "n")
+    for _ in 0..<10_000 {
+      let (a, b) = (source.integer(), source.integer())
+      let outcome = FieldTransform(field, .increment(.integer(b))).apply(to: .integer(a), requestTime: .epoch)
+      let (sum, overflow) = a.addingReportingOverflow(b)
+      #expect(outcome.value == .integer(overflow ? (b < 0 ? .min : .max) : sum))
+    }
+  }
+
+  @Test("maximum and minimum pick one of the two, on the right side, on random numbers")
+  func extremes() {
+    var source = RandomValues(seed: 83)
+    let field = FieldPath(field: "n")
+    for _ in 0..<10_000 {
+      let (stored, operand) = (source.number(), source.number())
+      let maximum = FieldTransform(field, .maximum(operand)).apply(to: stored, requestTime: .epoch).value
+      let minimum = FieldTransform(field, .minimum(operand)).apply(to: stored, requestTime: .epoch).value
+      if stored.isNaN || operand.isNaN {
+        #expect(maximum.isNaN && minimum.isNaN)
+        continue
+      }
+      #expect(maximum == stored || maximum == operand)
+      #expect(Value.compare(maximum, stored) != .ascending && Value.compare(maximum, operand) != .ascending)
+      #expect(Value.compare(minimum, stored) != .descending && Value.compare(minimum, operand) != .descending)
+      if stored.isQueryEqual(to: operand) { #expect(maximum == stored && minimum == stored) }
+    }
+  }
+
+  @Test("a union holds every element once, and what was removed is gone, on random arrays")
+  func arrays() {
+    var source = RandomValues(seed: 84)
+    let field = FieldPath(field: "a")
+    func elements() -> [Value] { (0..<source.below(6)).map { _ in source.value(depth: 2, inArray: true) } }
+    for _ in 0..<2000 {
+      let (stored, operands) = (elements(), elements())
+      let union = FieldTransform(field, .appendMissing(operands))
+        .apply(to: .array(stored), requestTime: .epoch).value
+      guard case .array(let all) = union else {
+        Issue.record("a union is no array")
+        continue
+      }
+      #expect(Array(all.prefix(stored.count)) == stored)
+      for operand in operands { #expect(all.contains { $0.isQueryEqual(to: operand) }) }
+      #expect(
+        FieldTransform(field, .appendMissing(operands)).apply(to: union, requestTime: .epoch).value == union)
+      let rest = FieldTransform(field, .removeAll(operands)).apply(to: union, requestTime: .epoch).value
+      guard case .array(let left) = rest else {
+        Issue.record("a difference is no array")
+        continue
+      }
+      #expect(left.allSatisfy { element in !operands.contains { $0.isQueryEqual(to: element) } })
+      #expect(left.allSatisfy { stored.contains($0) })
+    }
+  }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Fuzzes one parser for some seconds, starting from its committed corpus, and prints how many inputs it tried
+# and how many a second. A failing input stays in Fuzz/findings/TARGET; run it again with
+#   Fuzz/.build/release/fuzz TARGET FILE
+# Usage: scripts/fuzz.sh TARGET [SECONDS]; inputs worth keeping are merged into the corpus with --merge.
+set -euo pipefail
+cd "$(dirname "$0")/../Fuzz"
+known=$(cd Corpus && printf '%s ' *)
+target=${1:-}
+seconds=${2:-60}
+if [ -z "$target" ] || [ ! -d "Corpus/$target" ]; then
+  echo "usage: make fuzz TARGET=… SECONDS=…; TARGET is one of: $known" >&2
+  exit 2
+fi
+
+swift build -c release --sanitize fuzzer --product fuzz
+fuzz=.build/release/fuzz
+if [ "${3:-}" = "--merge" ]; then
+  "$fuzz" "$target" -merge=1 "Corpus/$target" ".build/fuzz-work/$target"
+  exit
+fi
+
+mkdir -p ".build/fuzz-work/$target" "findings/$target"
+log=.build/fuzz-work/$target.log
+status=0
+"$fuzz" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+  -print_final_stats=1 -artifact_prefix="findings/$target/" \
+  ".build/fuzz-work/$target" "Corpus/$target" >"$log" 2>&1 || status=$?
+if [ "$status" -ne 0 ]; then
+  tail -n 60 "$log" >&2
+  echo "$target: FAILED; the input is in Fuzz/findings/$target" >&2
+  exit "$status"
+fi
+executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
+echo "$target: $executions executions in $seconds s, $rate a second, no failure"
