@@ -1,0 +1,102 @@
+// How the cache is kept. The cache is in memory in this version; the settings of the cache on disk
+// are accepted, so that programs compile and behave, and keep nothing between runs.
+
+public import Foundation
+
+/// How the local cache is kept.
+public protocol LocalCacheSettings {}
+
+/// How a cache in memory gets rid of documents.
+public protocol MemoryGarbageCollectorSettings {}
+
+/// A size that means no limit.
+public let FirestoreCacheSizeUnlimited: Int64 = -1
+
+private func checked(_ size: NSNumber) -> Int64 {
+  let bytes = size.int64Value
+  if bytes != FirestoreCacheSizeUnlimited && bytes < 1 << 20 {
+    refuse("Cache size must be set to at least 1048576 bytes")
+  }
+  return bytes
+}
+
+private let defaultSize: Int64 = 100 << 20
+
+/// A cache on disk. In this version it lives as long as the program.
+public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+  let size: Int64
+
+  /// A cache of 100 MiB.
+  public override init() { size = defaultSize }
+
+  /// A cache of a size in bytes, at least 1 MiB, or `FirestoreCacheSizeUnlimited`.
+  public init(sizeBytes size: NSNumber) { self.size = checked(size) }
+
+  /// The settings themselves, which never change.
+  public func copy(with zone: NSZone? = nil) -> Any { self }
+  /// Whether the sizes are equal.
+  public override func isEqual(_ object: Any?) -> Bool { (object as? PersistentCacheSettings)?.size == size }
+  /// Hashes the size.
+  public override var hash: Int { size.hashValue }
+}
+
+/// Documents go as soon as nothing refers to them.
+public final class MemoryEagerGCSetting: NSObject, NSCopying, MemoryGarbageCollectorSettings, Sendable {
+  /// Makes the setting.
+  public override init() {}
+
+  /// The setting itself, which never changes.
+  public func copy(with zone: NSZone? = nil) -> Any { self }
+  /// Whether the other is of the same kind.
+  public override func isEqual(_ object: Any?) -> Bool { object is MemoryEagerGCSetting }
+  /// One number for all.
+  public override var hash: Int { 1 }
+}
+
+/// Documents stay until the cache is full; then the least recently used go.
+public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollectorSettings, Sendable {
+  let size: Int64
+
+  /// A cache of 100 MiB.
+  public override init() { size = defaultSize }
+
+  /// A cache of a size in bytes, at least 1 MiB, or `FirestoreCacheSizeUnlimited`.
+  public init(sizeBytes size: NSNumber) { self.size = checked(size) }
+
+  /// The settings themselves, which never change.
+  public func copy(with zone: NSZone? = nil) -> Any { self }
+  /// Whether the sizes are equal.
+  public override func isEqual(_ object: Any?) -> Bool { (object as? MemoryLRUGCSettings)?.size == size }
+  /// Hashes the size.
+  public override var hash: Int { size.hashValue }
+}
+
+/// A cache in memory.
+public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+  let isEager: Bool
+
+  /// A cache whose documents go as soon as nothing refers to them.
+  public override init() { isEager = true }
+
+  /// A cache with a way to get rid of documents.
+  public init(garbageCollectorSettings settings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {
+    isEager = !(settings is MemoryLRUGCSettings)
+  }
+
+  /// The settings themselves, which never change.
+  public func copy(with zone: NSZone? = nil) -> Any { self }
+  /// Whether the ways are the same.
+  public override func isEqual(_ object: Any?) -> Bool { (object as? MemoryCacheSettings)?.isEager == isEager }
+  /// Hashes the way.
+  public override var hash: Int { isEager ? 1 : 0 }
+}
+
+/// Indexes of the cache on disk. The cache in memory keeps none, so these calls change nothing.
+public final class PersistentCacheIndexManager: NSObject, Sendable {
+  /// Lets the SDK make indexes where queries on the cache would be slow.
+  public func enableIndexAutoCreation() {}
+  /// Makes no further indexes.
+  public func disableIndexAutoCreation() {}
+  /// Removes all indexes.
+  public func deleteAllIndexes() {}
+}

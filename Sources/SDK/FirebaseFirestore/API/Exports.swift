@@ -1,0 +1,3 @@
+// Importing FirebaseFirestore is enough to use timestamps, as with Apple's SDK.
+
+@_exported public import class FirebaseCore.Timestamp

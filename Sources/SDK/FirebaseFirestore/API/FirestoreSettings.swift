@@ -1,0 +1,118 @@
+// How an instance of Firestore reaches its server and its app.
+
+import FirebaseCore
+public import Foundation
+
+/// Settings of a ``Firestore`` instance. They must be complete before the instance is used.
+open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
+  // Safe to share: all state is behind one lock.
+  static let defaultHost = "firestore.googleapis.com"
+
+  struct Values: Sendable {
+    var host = FirestoreSettings.defaultHost
+    var isSSLEnabled = true
+    var dispatchQueue = DispatchQueue.main
+    var cache = CacheKind.persistent(PersistentCacheSettings())
+  }
+
+  /// The kinds of cache that there are.
+  enum CacheKind: Sendable {
+    case persistent(PersistentCacheSettings)
+    case memory(MemoryCacheSettings)
+
+    var object: any LocalCacheSettings & NSObjectProtocol {
+      switch self {
+      case .persistent(let settings): settings
+      case .memory(let settings): settings
+      }
+    }
+  }
+
+  private let guarded: Guarded<Values>
+
+  /// The default settings: Google's servers, callbacks on the main queue.
+  public override init() { guarded = Guarded(Values()) }
+
+  init(_ values: Values) { guarded = Guarded(values) }
+
+  var values: Values { guarded.withLock { $0 } }
+
+  /// The server's host name, with a port after a colon if it is not the usual one. Stops the
+  /// program when empty.
+  open var host: String {
+    get { values.host }
+    set {
+      if newValue.isEmpty { refuse("host setting may not be empty.") }
+      guarded.withLock { $0.host = newValue }
+    }
+  }
+
+  /// Whether the connection is encrypted; true unless set.
+  open var isSSLEnabled: Bool {
+    get { values.isSSLEnabled }
+    set { guarded.withLock { $0.isSSLEnabled = newValue } }
+  }
+
+  /// The queue on which the app is called back; the main queue unless set.
+  open var dispatchQueue: DispatchQueue {
+    get { values.dispatchQueue }
+    set { guarded.withLock { $0.dispatchQueue = newValue } }
+  }
+
+  /// How the local cache is kept.
+  open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
+    get { values.cache.object }
+    set {
+      switch newValue {
+      case let settings as PersistentCacheSettings: guarded.withLock { $0.cache = .persistent(settings) }
+      case let settings as MemoryCacheSettings: guarded.withLock { $0.cache = .memory(settings) }
+      default: refuse("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
+      }
+    }
+  }
+
+  /// Whether the cache is kept on disk. Deprecated: use ``cacheSettings``.
+  open var isPersistenceEnabled: Bool {
+    get {
+      if case .persistent = values.cache { return true }
+      return false
+    }
+    set {
+      guarded.withLock {
+        $0.cache = newValue ? .persistent(PersistentCacheSettings()) : .memory(MemoryCacheSettings())
+      }
+    }
+  }
+
+  /// The cache's size in bytes. Deprecated: use ``cacheSettings``.
+  open var cacheSizeBytes: Int64 {
+    get {
+      if case .persistent(let settings) = values.cache { return settings.size }
+      return FirestoreCacheSizeUnlimited
+    }
+    set {
+      let settings = PersistentCacheSettings(sizeBytes: NSNumber(value: newValue))
+      guarded.withLock { if case .persistent = $0.cache { $0.cache = .persistent(settings) } }
+    }
+  }
+
+  /// A copy that does not change with the original.
+  open func copy(with zone: NSZone? = nil) -> Any { FirestoreSettings(values) }
+
+  /// Whether all settings are equal.
+  open override func isEqual(_ object: Any?) -> Bool {
+    guard let other = (object as? FirestoreSettings)?.values else { return false }
+    let own = values
+    return own.host == other.host && own.isSSLEnabled == other.isSSLEnabled
+      && own.dispatchQueue === other.dispatchQueue && own.cache.object.isEqual(other.cache.object)
+  }
+
+  /// Hashes host and encryption.
+  open override var hash: Int {
+    var hasher = Hasher()
+    let own = values
+    hasher.combine(own.host)
+    hasher.combine(own.isSSLEnabled)
+    return hasher.finalize()
+  }
+}

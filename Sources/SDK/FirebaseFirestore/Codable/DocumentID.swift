@@ -1,0 +1,80 @@
+// @DocumentID: a property that is filled with the ID, or the reference, of the document it is
+// decoded from, and never written.
+
+public import FirebaseSharedSwift
+public import Foundation
+
+/// A type that a document's reference can become.
+public protocol DocumentIDWrappable {
+  /// Makes a value from the reference of the document being decoded.
+  static func wrap(_ documentReference: DocumentReference) throws -> Self
+}
+
+extension String: DocumentIDWrappable {
+  /// The document's ID.
+  public static func wrap(_ documentReference: DocumentReference) throws -> Self {
+    documentReference.documentID
+  }
+}
+
+extension DocumentReference: DocumentIDWrappable {
+  /// The reference itself.
+  public static func wrap(_ documentReference: DocumentReference) throws -> Self {
+    guard let reference = documentReference as? Self else {
+      throw FirestoreDecodingError.decodingIsNotSupported("Not a document reference.")
+    }
+    return reference
+  }
+}
+
+/// Fills a property with the ID of the document that is being decoded.
+///
+/// ```swift
+/// struct Book: Codable {
+///   @DocumentID var id: String?
+///   var title: String
+/// }
+/// ```
+/// The property is left out when the value is written; a field of the same name is ignored.
+@propertyWrapper
+public struct DocumentID<Value: DocumentIDWrappable & Codable>: Codable, StructureCodingUncodedUnkeyed {
+  private var value: Value?
+
+  /// Makes the wrapper. A value given here is never written to the database.
+  public init(wrappedValue value: Value?) {
+    if value != nil {
+      FirestoreLog.warning(
+        "I-FST000002",
+        "A @DocumentID property was set by hand. Its value is ignored when the document is written.")
+    }
+    self.value = value
+  }
+
+  /// The document's ID; nil before the value was decoded from a document.
+  public var wrappedValue: Value? {
+    get { value }
+    set { value = newValue }
+  }
+
+  /// Takes the ID from the document being decoded.
+  public init(from decoder: any Swift.Decoder) throws {
+    guard let key = CodingUserInfoKey.documentReference,
+      let reference = decoder.userInfo[key] as? DocumentReference
+    else {
+      throw FirestoreDecodingError.decodingIsNotSupported(
+        "Could not find a DocumentReference for the path \(decoder.codingPath.map(\.stringValue))."
+          + " DocumentID values can only be decoded with Firestore.Decoder from a document.")
+    }
+    value = try Value.wrap(reference)
+  }
+
+  /// Always fails: a document's ID is no field.
+  public func encode(to encoder: any Swift.Encoder) throws {
+    throw FirestoreEncodingError.encodingIsNotSupported(
+      "DocumentID values can only be encoded with Firestore.Encoder.")
+  }
+}
+
+extension DocumentID: Equatable where Value: Equatable {}
+extension DocumentID: Hashable where Value: Hashable {}
+extension DocumentID: Sendable where Value: Sendable {}

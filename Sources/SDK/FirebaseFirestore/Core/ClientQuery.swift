@@ -1,0 +1,94 @@
+// A query as the app stated it, and the target that the server is asked for.
+//
+// A limit to the last documents is asked for with the order and the cursors turned round; the view
+// keeps the stated order.
+
+import FirestoreModel
+
+/// What the server is asked to watch.
+enum Target: Hashable, Sendable {
+  case document(DocumentName)
+  case query(ModelQuery)
+
+  var documentName: DocumentName? {
+    if case .document(let name) = self { return name }
+    return nil
+  }
+}
+
+/// One document, or a query with the side that its limit counts from.
+struct ClientQuery: Hashable, Sendable {
+  enum Scope: Hashable, Sendable {
+    case document(DocumentName)
+    case query(ModelQuery)
+  }
+
+  let scope: Scope
+  let isLimitToLast: Bool
+  let target: Target
+  /// Nil for a document, and for a query that the server is going to refuse.
+  private let normal: NormalizedQuery?
+
+  init(document name: DocumentName) {
+    scope = .document(name)
+    isLimitToLast = false
+    target = .document(name)
+    normal = nil
+  }
+
+  /// Makes a query as stated; its implicit orders need not be spelt out.
+  init(_ query: ModelQuery, isLimitToLast: Bool = false) {
+    let stated = query.normalized
+    scope = .query(stated)
+    self.isLimitToLast = isLimitToLast
+    var asked = stated
+    if isLimitToLast { asked.structured = stated.structured.reversed }
+    target = .query(asked)
+    normal = try? NormalizedQuery(stated)
+  }
+
+  static func == (a: ClientQuery, b: ClientQuery) -> Bool {
+    a.scope == b.scope && a.isLimitToLast == b.isLimitToLast
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(scope)
+    hasher.combine(isLimitToLast)
+  }
+
+  var limit: Int? {
+    if case .query(let query) = scope { return query.structured.limit }
+    return nil
+  }
+
+  /// Whether every document of the collection is in the result.
+  var matchesAllDocuments: Bool {
+    guard case .query(let query) = scope else { return false }
+    let structured = query.structured
+    return structured.filter == nil && structured.limit == nil && structured.startAt == nil
+      && structured.endAt == nil && structured.orderBy.allSatisfy { $0.field.isDocumentID }
+  }
+
+  /// Whether an existing document belongs to the result, its limit aside.
+  func matches(_ document: CachedDocument) -> Bool {
+    guard document.isFound else { return false }
+    switch scope {
+    case .document(let name): return document.name == name
+    case .query: return normal?.matches(document.name, document.fields) ?? false
+    }
+  }
+
+  /// The order of two documents in the result.
+  func compare(_ a: CachedDocument, _ b: CachedDocument) -> Ordering {
+    normal?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
+  }
+}
+
+extension ModelQuery {
+  /// The same query with its whole order spelt out.
+  var normalized: ModelQuery {
+    var query = self
+    query.structured.orderBy = structured.normalizedOrder
+    return query
+  }
+}

@@ -1,0 +1,49 @@
+// What the sync engine asks its surroundings to do. The engine itself does no I/O, reads no clock
+// and draws no chance that was not handed to it.
+
+import FirestoreModel
+
+/// One of the two long-lived streams.
+enum StreamKind: Hashable, Sendable {
+  case watch, write
+}
+
+/// A timer of the engine; each runs at most once at a time.
+enum EngineTimer: Hashable, Sendable {
+  /// Closes a stream that nothing needs any more.
+  case idle(StreamKind)
+  /// Ends the wait before a stream is opened again.
+  case backoff(StreamKind)
+  /// Decides that no connection is coming.
+  case onlineState
+}
+
+/// Names a completion that waits for the engine.
+struct CompletionID: Hashable, Sendable {
+  let number: Int
+}
+
+/// A request on a stream that is open.
+enum StreamRequest: Equatable, Sendable {
+  case addTarget(TargetData)
+  case removeTarget(TargetID)
+  case handshake
+  case writes([Write])
+}
+
+enum EngineAction: Equatable, Sendable {
+  case snapshot(ListenerID, ViewSnapshot)
+  case failure(ListenerID, FirestoreError)
+  case inSync(ListenerID)
+  case completed(CompletionID, FirestoreError?)
+  /// Opens a stream; what happens to it comes back with the number.
+  case connect(StreamKind, Int)
+  case disconnect(StreamKind, Int)
+  case send(StreamKind, StreamRequest)
+  case startTimer(EngineTimer, seconds: Double)
+  case stopTimer(EngineTimer)
+  /// The token that was sent is not accepted: fetch another.
+  case renewToken
+  /// Something the developer should read.
+  case warn(String)
+}

@@ -1,0 +1,121 @@
+// Which listeners each view has, and what reaches them.
+//
+// Invariant: a listener hears nothing after it was removed or failed.
+
+import FirestoreModel
+
+struct EventDispatcher {
+  /// What is to be told to whom.
+  enum Output: Equatable {
+    case snapshot(ListenerID, ViewSnapshot)
+    case failure(ListenerID, FirestoreError)
+    case inSync(ListenerID)
+  }
+
+  /// What the first and last listener of a query mean for the sync engine.
+  enum Interest { case none, cache, server }
+
+  private struct QueryInfo {
+    var listeners: [QueryListener] = []
+    var snapshot: ViewSnapshot?
+
+    var interest: Interest {
+      if listeners.isEmpty { return .none }
+      return listeners.contains { !$0.options.cacheOnly } ? .server : .cache
+    }
+  }
+
+  private var queries: [ClientQuery: QueryInfo] = [:]
+  private var order: [ClientQuery] = []
+  private var queryOfListener: [ListenerID: ClientQuery] = [:]
+  private var inSyncListeners: [ListenerID] = []
+  private var onlineState = OnlineState.unknown
+
+  func interest(in query: ClientQuery) -> Interest { queries[query]?.interest ?? .none }
+
+  /// Adds a listener; `snapshot` is what its view shows now, where that has just been computed.
+  mutating func add(_ listener: QueryListener, snapshot: ViewSnapshot?) -> [Output] {
+    var listener = listener
+    let query = listener.query
+    queryOfListener[listener.id] = query
+    if queries[query] == nil { order.append(query) }
+    var info = queries[query] ?? QueryInfo()
+    if let snapshot { info.snapshot = snapshot }
+    var outputs: [Output] = []
+    _ = listener.receive(onlineState)
+    if let current = info.snapshot, let raised = listener.receive(current) {
+      outputs.append(.snapshot(listener.id, raised))
+    }
+    info.listeners.append(listener)
+    queries[query] = info
+    return outputs.isEmpty ? [] : outputs + inSync
+  }
+
+  /// Removes a listener; answers with its query, nil when it was gone already.
+  mutating func remove(_ id: ListenerID) -> ClientQuery? {
+    guard let query = queryOfListener.removeValue(forKey: id) else { return nil }
+    queries[query]?.listeners.removeAll { $0.id == id }
+    if queries[query]?.listeners.isEmpty == true { forget(query) }
+    return query
+  }
+
+  private mutating func forget(_ query: ClientQuery) {
+    queries[query] = nil
+    order.removeAll { $0 == query }
+  }
+
+  mutating func receive(_ snapshots: [ViewSnapshot]) -> [Output] {
+    var outputs: [Output] = []
+    for snapshot in snapshots {
+      guard var info = queries.removeValue(forKey: snapshot.query) else { continue }
+      for index in info.listeners.indices {
+        if let raised = info.listeners[index].receive(snapshot) {
+          outputs.append(.snapshot(info.listeners[index].id, raised))
+        }
+      }
+      info.snapshot = snapshot
+      queries[snapshot.query] = info
+    }
+    return outputs.isEmpty ? [] : outputs + inSync
+  }
+
+  mutating func fail(_ query: ClientQuery, _ error: FirestoreError) -> [Output] {
+    let listeners = queries[query]?.listeners ?? []
+    forget(query)
+    for listener in listeners { queryOfListener[listener.id] = nil }
+    return listeners.map { .failure($0.id, error) }
+  }
+
+  mutating func receive(_ state: OnlineState) -> [Output] {
+    onlineState = state
+    var outputs: [Output] = []
+    for query in order {
+      guard var info = queries.removeValue(forKey: query) else { continue }
+      for index in info.listeners.indices {
+        if let raised = info.listeners[index].receive(state) {
+          outputs.append(.snapshot(info.listeners[index].id, raised))
+        }
+      }
+      queries[query] = info
+    }
+    return outputs.isEmpty ? [] : outputs + inSync
+  }
+
+  /// All listeners, to be told that the client stops.
+  mutating func removeAll() -> [ListenerID] {
+    let all = Array(queryOfListener.keys) + inSyncListeners
+    self = EventDispatcher()
+    return all
+  }
+
+  // MARK: Listeners that hear when all others are up to date
+
+  mutating func addInSync(_ id: ListenerID) -> [Output] {
+    inSyncListeners.append(id)
+    return [.inSync(id)]
+  }
+
+  mutating func removeInSync(_ id: ListenerID) { inSyncListeners.removeAll { $0 == id } }
+
+  private var inSync: [Output] { inSyncListeners.map(Output.inSync) }
+}

@@ -1,0 +1,65 @@
+// Whether the client believes it can reach the server, as views and listeners care about it.
+//
+// unknown --first message--> online
+// unknown --one failed attempt, or ten seconds without connection--> offline
+// online  --stream lost--> unknown, and the attempts count anew
+//
+// Invariant: in `unknown` listeners may still wait for the server; in `offline` they are answered
+// from the cache.
+
+import FirestoreModel
+
+enum OnlineState: Sendable, Equatable {
+  case unknown, online, offline
+}
+
+struct OnlineStateTracker {
+  /// What the owner has to do about the ten-second timer.
+  enum TimerChange { case start, stop }
+
+  static let attemptsBeforeOffline = 1
+  static let timeoutSeconds = 10.0
+
+  private(set) var state = OnlineState.unknown
+  private var failures = 0
+  private(set) var isTimerRunning = false
+
+  /// A watch stream starts.
+  mutating func streamStarted() -> TimerChange? {
+    guard failures == 0 else { return nil }
+    state = .unknown
+    isTimerRunning = true
+    return .start
+  }
+
+  /// The ten seconds are over.
+  mutating func timedOut() {
+    isTimerRunning = false
+    if state == .unknown { state = .offline }
+  }
+
+  /// A watch stream failed.
+  mutating func streamFailed() -> TimerChange? {
+    if state == .online {
+      state = .unknown
+      return nil
+    }
+    failures += 1
+    guard failures >= OnlineStateTracker.attemptsBeforeOffline else { return nil }
+    state = .offline
+    return stopTimer()
+  }
+
+  /// The state is known by other means: a message arrived, or the app switched the network.
+  mutating func set(_ new: OnlineState) -> TimerChange? {
+    failures = 0
+    state = new
+    return stopTimer()
+  }
+
+  private mutating func stopTimer() -> TimerChange? {
+    guard isTimerRunning else { return nil }
+    isTimerRunning = false
+    return .stop
+  }
+}

@@ -1,0 +1,24 @@
+// One consistent snapshot of the server, as watch delivered it piece by piece.
+
+import FirestoreModel
+
+/// What a snapshot changes about one target.
+struct TargetChange: Equatable, Sendable {
+  var resumeToken: [UInt8] = []
+  /// Whether the target has everything up to the snapshot.
+  var isCurrent = false
+  var added: Set<DocumentName> = []
+  var modified: Set<DocumentName> = []
+  var removed: Set<DocumentName> = []
+}
+
+/// A snapshot: what changed about targets and documents up to a version.
+struct RemoteEvent: Equatable, Sendable {
+  var version: ModelTimestamp
+  var targetChanges: [TargetID: TargetChange] = [:]
+  /// Targets whose contents are known to be wrong and are asked for again.
+  var targetMismatches: [TargetID: TargetPurpose] = [:]
+  var documents: [DocumentName: CachedDocument] = [:]
+  /// Documents whose state is known now though no query shows them.
+  var resolvedLimbo: Set<DocumentName> = []
+}

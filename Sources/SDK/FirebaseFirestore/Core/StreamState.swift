@@ -1,0 +1,151 @@
+// The life of one stream, from the first attempt over waits to the next.
+//
+//   stopped --start--> connecting --opened--> open
+//      ^                   |                    |
+//      |<------stop--------+--------------------+
+//                          +------failed--------+--> failed --start--> waiting --backoffDone--> connecting
+//
+// Invariant: every connection has a number of its own, and what an older one still reports is
+// ignored by number.
+
+import FirestoreModel
+
+struct StreamState: Sendable {
+  private enum State { case stopped, connecting, open, failed, waiting }
+
+  let kind: StreamKind
+  private(set) var number = 0
+  private(set) var hasHandshake = false
+  private var state = State.stopped
+  private var backoff: Backoff
+  private var isIdleTimerRunning = false
+
+  init(_ kind: StreamKind, seed: UInt64) {
+    self.kind = kind
+    backoff = Backoff(seed: seed)
+  }
+
+  var isOpen: Bool { state == .open }
+  var isStarted: Bool { state == .connecting || state == .open || state == .waiting }
+
+  mutating func start() -> [EngineAction] {
+    switch state {
+    case .failed:
+      state = .waiting
+      return [.startTimer(.backoff(kind), seconds: backoff.next())]
+    case .stopped: return connect()
+    case .connecting, .open, .waiting: return []
+    }
+  }
+
+  private mutating func connect() -> [EngineAction] {
+    state = .connecting
+    hasHandshake = false
+    number += 1
+    return [.connect(kind, number)]
+  }
+
+  mutating func backoffDone() -> [EngineAction] { state == .waiting ? connect() : [] }
+
+  /// Whether the connection that opened is the present one.
+  mutating func opened(_ number: Int) -> Bool {
+    guard number == self.number, state == .connecting else { return false }
+    state = .open
+    return true
+  }
+
+  mutating func handshakeDone() {
+    hasHandshake = true
+    backoff.reset()
+  }
+
+  /// The server said something: the next failure starts with short waits again.
+  mutating func wasHealthy() { backoff.reset() }
+
+  /// The next start happens at once.
+  mutating func skipBackoff() {
+    if state == .failed { state = .stopped }
+    backoff.reset()
+  }
+
+  mutating func failed(_ error: FirestoreError) -> [EngineAction] {
+    var actions = cancelIdle()
+    if error.code == .unauthenticated { actions.append(.renewToken) }
+    if error.code == .resourceExhausted { backoff.useLongest() }
+    state = .failed
+    hasHandshake = false
+    return actions
+  }
+
+  mutating func stop() -> [EngineAction] {
+    var actions = cancelIdle()
+    switch state {
+    case .open:
+      // An empty message is how a client takes leave of the write stream.
+      if kind == .write, hasHandshake { actions.append(.send(.write, .writes([]))) }
+      actions.append(.disconnect(kind, number))
+    case .connecting: actions.append(.disconnect(kind, number))
+    case .waiting: actions.append(.stopTimer(.backoff(kind)))
+    case .stopped, .failed: break
+    }
+    state = .stopped
+    hasHandshake = false
+    backoff.reset()
+    return actions
+  }
+
+  // MARK: Idleness
+
+  mutating func markIdle() -> [EngineAction] {
+    guard isOpen, !isIdleTimerRunning else { return [] }
+    isIdleTimerRunning = true
+    return [.startTimer(.idle(kind), seconds: SyncEngine.idleSeconds)]
+  }
+
+  mutating func cancelIdle() -> [EngineAction] {
+    guard isIdleTimerRunning else { return [] }
+    isIdleTimerRunning = false
+    return [.stopTimer(.idle(kind))]
+  }
+
+  mutating func idleTimeout() -> [EngineAction] {
+    guard isIdleTimerRunning else { return [] }
+    isIdleTimerRunning = false
+    return isOpen ? stop() : []
+  }
+}
+
+/// Waits that grow: nothing, then a second, then half as much again each time up to a minute, each
+/// shortened or lengthened by chance up to a half.
+struct Backoff: Sendable {
+  static let initial = 1.0
+  static let longest = 60.0
+  static let factor = 1.5
+
+  private var base = 0.0
+  private var random: SplitMix
+
+  init(seed: UInt64) { random = SplitMix(state: seed) }
+
+  mutating func reset() { base = 0 }
+  mutating func useLongest() { base = Backoff.longest }
+
+  mutating func next() -> Double {
+    let delay = base + base * Double.random(in: -0.5...0.5, using: &random)
+    base = min(max(base * Backoff.factor, Backoff.initial), Backoff.longest)
+    return delay
+  }
+}
+
+/// A small seeded source of chance, so that a run can be repeated.
+struct SplitMix: RandomNumberGenerator, Sendable {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

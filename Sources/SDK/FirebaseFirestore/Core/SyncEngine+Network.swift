@@ -1,0 +1,103 @@
+// The two streams' lives, the online state and the timers.
+
+import FirestoreModel
+
+extension SyncEngine {
+  static let idleSeconds = 60.0
+
+  // MARK: Switching the network
+
+  mutating func enableNetwork() {
+    isNetworkEnabled = true
+    openStreams()
+  }
+
+  mutating func disableNetwork() {
+    isNetworkEnabled = false
+    closeStreams()
+    pipeline = []
+    setOnline(.offline)
+  }
+
+  mutating func openStreams() {
+    if !listenTargets.isEmpty {
+      if !watch.isStarted { startWatch() }
+    } else {
+      setOnline(.unknown)
+    }
+    fillPipeline()
+  }
+
+  mutating func closeStreams() {
+    stop(.write)
+    stop(.watch)
+    aggregator = nil
+  }
+
+  /// Ends everything: streams, timers, listeners. Listeners hear nothing more.
+  mutating func shutDown() -> [ListenerID] {
+    isNetworkEnabled = false
+    closeStreams()
+    if online.set(.unknown) == .stop { act(.stopTimer(.onlineState)) }
+    for waiter in pendingWriteWaiters.values.joined() {
+      act(.completed(waiter, FirestoreError(.cancelled, "The client has been terminated.")))
+    }
+    pendingWriteWaiters = [:]
+    return events.removeAll()
+  }
+
+  mutating func setOnline(_ state: OnlineState) {
+    if state == .online { hasWarnedOffline = false }
+    if online.set(state) == .stop { act(.stopTimer(.onlineState)) }
+    announceOnlineState()
+  }
+
+  // MARK: Streams
+
+  private mutating func change<T>(_ kind: StreamKind, _ body: (inout StreamState) -> T) -> T {
+    switch kind {
+    case .watch: body(&watch)
+    case .write: body(&writing)
+    }
+  }
+
+  private mutating func perform(_ actions: [EngineAction]) {
+    for action in actions { act(action) }
+  }
+
+  mutating func start(_ kind: StreamKind) { perform(change(kind) { $0.start() }) }
+
+  mutating func stop(_ kind: StreamKind) { perform(change(kind) { $0.stop() }) }
+
+  mutating func failed(_ kind: StreamKind, _ error: FirestoreError) {
+    perform(change(kind) { $0.failed(error) })
+  }
+
+  mutating func markIdle(_ kind: StreamKind) { perform(change(kind) { $0.markIdle() }) }
+
+  mutating func send(_ kind: StreamKind, _ request: StreamRequest) {
+    perform(change(kind) { $0.cancelIdle() })
+    act(.send(kind, request))
+  }
+
+  // MARK: Timers
+
+  mutating func timerFired(_ timer: EngineTimer) {
+    switch timer {
+    case .idle(let kind):
+      perform(change(kind) { $0.idleTimeout() })
+    case .backoff(let kind):
+      perform(change(kind) { $0.backoffDone() })
+    case .onlineState:
+      online.timedOut()
+      if online.state == .offline, !hasWarnedOffline {
+        hasWarnedOffline = true
+        act(
+          .warn(
+            "Could not reach Cloud Firestore backend within \(Int(OnlineStateTracker.timeoutSeconds))"
+              + " seconds. The client will operate in offline mode until it is able to connect."))
+      }
+      announceOnlineState()
+    }
+  }
+}

@@ -1,0 +1,123 @@
+// Targets on the watch stream.
+//
+// Invariant: `listenTargets` is what the server should be watching. Whenever the stream opens, all
+// of it is sent, each target with the token it has reached.
+
+import FirestoreModel
+
+extension SyncEngine {
+  mutating func listenRemotely(_ data: TargetData) {
+    guard listenTargets[data.id] == nil else { return }
+    listenTargets[data.id] = data
+    if isNetworkEnabled, !watch.isStarted {
+      startWatch()
+    } else if watch.isOpen {
+      sendWatch(data)
+    }
+  }
+
+  mutating func unlistenRemotely(_ id: TargetID) {
+    guard listenTargets.removeValue(forKey: id) != nil else { return }
+    if watch.isOpen { sendUnwatch(id) }
+    guard listenTargets.isEmpty else { return }
+    if watch.isOpen {
+      markIdle(.watch)
+    } else if isNetworkEnabled {
+      // Without targets nothing would ever tell that the server can be reached again.
+      setOnline(.unknown)
+    }
+  }
+
+  mutating func startWatch() {
+    aggregator = WatchChangeAggregator()
+    start(.watch)
+    if online.streamStarted() == .start {
+      act(.startTimer(.onlineState, seconds: OnlineStateTracker.timeoutSeconds))
+    }
+    announceOnlineState()
+  }
+
+  private mutating func sendWatch(_ data: TargetData) {
+    aggregator?.recordRequest(data.id)
+    var data = data
+    if !data.resumeToken.isEmpty || data.snapshotVersion > .epoch {
+      data.expectedCount = remoteKeys(of: data.id).count
+    }
+    send(.watch, .addTarget(data))
+  }
+
+  private mutating func sendUnwatch(_ id: TargetID) {
+    aggregator?.recordRequest(id)
+    send(.watch, .removeTarget(id))
+  }
+
+  /// The watch stream is open.
+  mutating func watchStreamOpened(_ number: Int) {
+    guard watch.opened(number) else { return }
+    for data in listenTargets.values.sorted(by: { $0.id < $1.id }) { sendWatch(data) }
+  }
+
+  /// The server said something on the watch stream.
+  mutating func watchReceived(_ number: Int, _ change: WatchChange) {
+    guard watch.number == number, watch.isOpen else { return }
+    watch.wasHealthy()
+    setOnline(.online)
+    if case .target(let change) = change, change.kind == .remove, let error = change.cause {
+      for id in change.targets where listenTargets[id] != nil {
+        rejectListen(id, error)
+        listenTargets[id] = nil
+        aggregator?.remove(id)
+      }
+      return
+    }
+    guard var aggregator = aggregator.take() else { return }
+    let targets = listenTargets
+    aggregator.handle(change, targets: targets) { remoteKeys(of: $0) }
+    var event: RemoteEvent?
+    let version = change.snapshotVersion
+    if let version, version != .epoch, version >= store.persistence.lastRemoteVersion {
+      event = aggregator.takeEvent(at: version, targets: targets) { remoteKeys(of: $0) }
+    }
+    self.aggregator = aggregator
+    if let event { raiseWatchSnapshot(event) }
+  }
+
+  private mutating func raiseWatchSnapshot(_ event: RemoteEvent) {
+    for (id, change) in event.targetChanges where !change.resumeToken.isEmpty {
+      listenTargets[id] = listenTargets[id]?.resuming(with: change.resumeToken, at: event.version)
+    }
+    for (id, purpose) in event.targetMismatches.sorted(by: { $0.key < $1.key }) {
+      guard let data = listenTargets[id] else { continue }
+      // The token led to wrong contents: begin anew under the same number.
+      listenTargets[id] = data.resuming(with: [], at: data.snapshotVersion)
+      sendUnwatch(id)
+      sendWatch(TargetData(target: data.target, id: id, purpose: purpose, sequence: data.sequence))
+    }
+    apply(event)
+  }
+
+  /// The watch stream ended.
+  mutating func watchStreamClosed(_ number: Int, _ error: FirestoreError) {
+    guard watch.number == number, watch.isStarted else { return }
+    failed(.watch, error)
+    aggregator = nil
+    if isNetworkEnabled, !listenTargets.isEmpty {
+      let change = online.streamFailed()
+      if change == .stop { act(.stopTimer(.onlineState)) }
+      warnIfOffline(error)
+      announceOnlineState()
+      startWatch()
+    } else {
+      setOnline(.unknown)
+    }
+  }
+
+  private mutating func warnIfOffline(_ error: FirestoreError) {
+    guard online.state == .offline, !hasWarnedOffline else { return }
+    hasWarnedOffline = true
+    act(
+      .warn(
+        "Could not reach Cloud Firestore backend. Most recent error: \(error). The client will operate"
+          + " in offline mode until it is able to connect to the backend."))
+  }
+}

@@ -1,0 +1,104 @@
+// The way of a write: queued and shown at once, sent in order, acknowledged or rolled back.
+//
+// Invariant: batches are sent in the order of the queue, at most `pipelineDepth` at a time, and the
+// answer that arrives next always belongs to the first of the pipeline.
+
+import FirestoreModel
+
+extension SyncEngine {
+  static let pipelineDepth = 10
+
+  /// Queues writes; the completion is called when the server has taken or refused them.
+  mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
+    let queued = store.write(writes, at: time)
+    if let completion { writeCompletions[queued.batch] = completion }
+    raise(queued.changes)
+    fillPipeline()
+  }
+
+  /// Calls the completion when every write queued by now has been taken or refused.
+  mutating func waitForPendingWrites(_ completion: CompletionID) {
+    guard let last = store.persistence.lastBatch else {
+      act(.completed(completion, nil))
+      return
+    }
+    pendingWriteWaiters[last, default: []].append(completion)
+  }
+
+  private mutating func finish(_ batch: BatchID, _ error: FirestoreError?) {
+    if let completion = writeCompletions.removeValue(forKey: batch) { act(.completed(completion, error)) }
+    for waiter in pendingWriteWaiters.removeValue(forKey: batch) ?? [] { act(.completed(waiter, nil)) }
+  }
+
+  // MARK: The pipeline
+
+  mutating func fillPipeline() {
+    var last = pipeline.last?.id
+    while isNetworkEnabled, pipeline.count < SyncEngine.pipelineDepth {
+      guard let next = store.persistence.batch(after: last) else {
+        if pipeline.isEmpty { markIdle(.write) }
+        break
+      }
+      pipeline.append(next)
+      last = next.id
+      if writing.isOpen, writing.hasHandshake { send(.write, .writes(next.writes)) }
+    }
+    if isNetworkEnabled, !pipeline.isEmpty, !writing.isStarted { start(.write) }
+  }
+
+  /// The write stream is open.
+  mutating func writeStreamOpened(_ number: Int) {
+    guard writing.opened(number) else { return }
+    send(.write, .handshake)
+  }
+
+  /// The server answered the handshake.
+  mutating func writeHandshakeDone(_ number: Int) {
+    guard writing.number == number, writing.isOpen else { return }
+    writing.handshakeDone()
+    for batch in pipeline { send(.write, .writes(batch.writes)) }
+  }
+
+  /// The server committed the first batch of the pipeline.
+  mutating func writeAcknowledged(_ number: Int, results: [WriteResult], commitTime: ModelTimestamp) {
+    guard writing.number == number, writing.isOpen, !pipeline.isEmpty else { return }
+    writing.wasHealthy()
+    let batch = pipeline.removeFirst()
+    let changes = store.acknowledge(batch, results: results, commitTime: commitTime)
+    finish(batch.id, nil)
+    raise(changes)
+    fillPipeline()
+  }
+
+  /// The write stream ended.
+  mutating func writeStreamClosed(_ number: Int, _ error: FirestoreError) {
+    guard writing.number == number, writing.isStarted else { return }
+    let hadHandshake = writing.hasHandshake
+    failed(.write, error)
+    if hadHandshake, error.code.isPermanentForWrites, let batch = pipeline.first {
+      // The server refused this batch for good; those behind it were not applied.
+      pipeline.removeFirst()
+      writing.skipBackoff()
+      let changes = store.reject(batch)
+      finish(batch.id, error)
+      raise(changes)
+      fillPipeline()
+    }
+    if isNetworkEnabled, !pipeline.isEmpty, !writing.isStarted { start(.write) }
+  }
+}
+
+extension StatusCode {
+  /// Whether repeating the request cannot help.
+  var isPermanent: Bool {
+    switch self {
+    case .cancelled, .unknown, .deadlineExceeded, .resourceExhausted, .internalError, .unavailable,
+      .unauthenticated:
+      false
+    default: rawValue <= StatusCode.unauthenticated.rawValue
+    }
+  }
+
+  /// Whether a write that failed so must not be sent again. Contention is worth another try.
+  var isPermanentForWrites: Bool { isPermanent && self != .aborted }
+}

@@ -1,0 +1,56 @@
+// The changes between two states of a view, merged per document.
+
+import FirestoreModel
+
+/// One document's change in a view.
+struct ViewChange: Equatable, Sendable {
+  /// The kinds, in the order in which they are told to listeners.
+  enum Kind: Int, Sendable {
+    case removed, added, modified, metadata
+
+    /// Metadata changes stand among modifications.
+    var rank: Int { self == .metadata ? Kind.modified.rawValue : rawValue }
+  }
+
+  var kind: Kind
+  var document: CachedDocument
+}
+
+/// Collects changes, so that each document has at most one.
+struct ViewChangeSet: Sendable {
+  private(set) var changes: [DocumentName: ViewChange] = [:]
+
+  /// Adds a change on top of the one that is there for the document.
+  mutating func track(_ kind: ViewChange.Kind, _ document: CachedDocument) {
+    let name = document.name
+    guard let old = changes[name] else {
+      changes[name] = ViewChange(kind: kind, document: document)
+      return
+    }
+    switch (old.kind, kind) {
+    case (.metadata, let new) where new != .added:
+      changes[name] = ViewChange(kind: new, document: document)
+    case (let before, .metadata) where before != .removed:
+      changes[name] = ViewChange(kind: before, document: document)
+    case (.modified, .modified), (.removed, .added):
+      changes[name] = ViewChange(kind: .modified, document: document)
+    case (.added, .modified):
+      changes[name] = ViewChange(kind: .added, document: document)
+    case (.added, .removed):
+      changes[name] = nil
+    case (.modified, .removed):
+      changes[name] = ViewChange(kind: .removed, document: old.document)
+    default:
+      // What cannot happen to a view (removing twice, adding twice): the newer word counts.
+      changes[name] = ViewChange(kind: kind, document: document)
+    }
+  }
+
+  /// The changes as listeners see them: removals, additions, modifications, each in query order.
+  func sorted(by query: ClientQuery) -> [ViewChange] {
+    changes.values.sorted { a, b in
+      a.kind.rank != b.kind.rank
+        ? a.kind.rank < b.kind.rank : query.compare(a.document, b.document) == .ascending
+    }
+  }
+}

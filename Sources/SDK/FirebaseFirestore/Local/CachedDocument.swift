@@ -1,0 +1,102 @@
+// A document as the client knows it: what it holds, how fresh that is, and whose changes it shows.
+// Invariant: `version` is the server's version that the contents rest on, also while local changes
+// lie on top; the epoch means that the server has never been heard of.
+
+import FirestoreModel
+
+/// The state of one document in the client.
+struct CachedDocument: Hashable, Sendable {
+  /// What is known of the document.
+  enum Contents: Hashable, Sendable {
+    /// Nothing at all.
+    case none
+    /// It does not exist.
+    case missing
+    /// It exists with these fields.
+    case found(MapValue)
+    /// It exists at this version with contents that only the server knows.
+    case unknown
+  }
+
+  /// Whose changes the contents show beyond what watch delivered.
+  enum Changes: Hashable, Sendable {
+    case none
+    /// Writes that the server has not acknowledged.
+    case local
+    /// Writes that the server acknowledged and watch has not delivered yet.
+    case committed
+  }
+
+  let name: DocumentName
+  var contents: Contents
+  var version: ModelTimestamp
+  var createTime: ModelTimestamp
+  var readTime: ModelTimestamp
+  var changes: Changes
+
+  /// A document of which nothing is known.
+  init(name: DocumentName) {
+    self.name = name
+    contents = .none
+    version = .epoch
+    createTime = .epoch
+    readTime = .epoch
+    changes = .none
+  }
+
+  init(found name: DocumentName, fields: MapValue, version: ModelTimestamp, createTime: ModelTimestamp) {
+    self.init(name: name)
+    contents = .found(fields)
+    self.version = version
+    self.createTime = createTime
+  }
+
+  init(missing name: DocumentName, version: ModelTimestamp) {
+    self.init(name: name)
+    contents = .missing
+    self.version = version
+  }
+
+  var isKnown: Bool { contents != .none }
+  var isMissing: Bool { contents == .missing }
+  var isUnknown: Bool { contents == .unknown }
+  var hasLocalChanges: Bool { changes == .local }
+  var hasCommittedChanges: Bool { changes == .committed }
+  var hasPendingWrites: Bool { changes != .none }
+
+  var isFound: Bool {
+    if case .found = contents { return true }
+    return false
+  }
+
+  /// The fields; empty unless the document exists with known contents.
+  var fields: MapValue {
+    if case .found(let fields) = contents { return fields }
+    return MapValue()
+  }
+
+  /// The value of a field, also `__name__`; nil where there is none.
+  func value(at path: ModelFieldPath) -> Value? {
+    path.isDocumentID ? .reference(name) : fields.value(at: path)
+  }
+
+  /// Becomes an existing document with these fields.
+  mutating func become(found fields: MapValue, version: ModelTimestamp, changes: Changes) {
+    // A document that springs from a local write or an acknowledgement has no creation time yet.
+    self.version = version
+    contents = .found(fields)
+    self.changes = changes
+  }
+
+  mutating func becomeMissing(version: ModelTimestamp, changes: Changes) {
+    self.version = version
+    contents = .missing
+    self.changes = changes
+  }
+
+  mutating func becomeUnknown(version: ModelTimestamp) {
+    self.version = version
+    contents = .unknown
+    changes = .committed
+  }
+}

@@ -1,0 +1,153 @@
+// What a write does to a document before the server has seen it, and after the server has
+// acknowledged it.
+//
+// The set of fields that a chain of writes touched is kept as an optional mask: nil means that the
+// whole document was replaced. From it a single overlay write with the same effect is made.
+
+import FirestoreModel
+
+/// The fields that local writes touched; nil stands for the whole document.
+typealias TouchedFields = Set<ModelFieldPath>?
+
+extension Write {
+  /// The mask of the write as touched fields.
+  var touchedFields: TouchedFields { mask.map(Set.init) }
+
+  private func isAllowed(on document: CachedDocument) -> Bool {
+    switch precondition {
+    case nil: true
+    case .exists(let exists): document.isFound == exists
+    case .updateTime(let time): document.isFound && document.version == time
+    }
+  }
+
+  /// Applies the write to the local view of a document. Returns what has been touched so far.
+  func applyLocally(
+    to document: inout CachedDocument, touched: TouchedFields, at time: ModelTimestamp
+  ) -> TouchedFields {
+    guard isAllowed(on: document) else { return touched }
+    switch operation {
+    case .update(_, let fields):
+      var result = mask == nil ? fields : patched(document.fields, with: fields)
+      for transform in transforms {
+        let before = document.fields.value(at: transform.field)
+        let value = transform.localResult(before: before, at: time)
+        result.set(value, at: transform.field)
+      }
+      document.become(found: result, version: document.version, changes: .local)
+      guard let mask, let touched else { return nil }
+      return touched.union(mask).union(transforms.map(\.field))
+    case .delete:
+      document.becomeMissing(version: document.version, changes: .local)
+      return nil
+    case .verify, .transform:
+      return touched
+    }
+  }
+
+  /// Applies an acknowledged write to the cached server state of a document.
+  func applyAcknowledged(to document: inout CachedDocument, result: WriteResult, version: ModelTimestamp) {
+    switch operation {
+    case .update(_, let fields):
+      guard isAllowed(on: document) || mask == nil else {
+        // The server accepted a change to a document whose contents are not here.
+        document.becomeUnknown(version: version)
+        return
+      }
+      var contents = mask == nil ? fields : patched(document.fields, with: fields)
+      for (index, transform) in transforms.enumerated() {
+        let before = document.fields.value(at: transform.field)
+        let answer = index < result.transformResults.count ? result.transformResults[index] : nil
+        contents.set(transform.acknowledgedResult(before: before, answer: answer), at: transform.field)
+      }
+      document.become(found: contents, version: version, changes: .committed)
+    case .delete:
+      document.becomeMissing(version: version, changes: .committed)
+    case .verify, .transform:
+      break
+    }
+  }
+
+  private func patched(_ fields: MapValue, with values: MapValue) -> MapValue {
+    fields.merging(values, mask: mask ?? [])
+  }
+
+  /// A write that fixes the values which increments start from, so that applying the batch again
+  /// over a newer document yields the same numbers; nil where nothing has to be fixed.
+  func baseWrite(over document: CachedDocument) -> Write? {
+    var base = MapValue()
+    var paths: [ModelFieldPath] = []
+    for transform in transforms {
+      guard let value = transform.baseValue(document.fields.value(at: transform.field)) else {
+        continue
+      }
+      base.set(value, at: transform.field)
+      paths.append(transform.field)
+    }
+    guard !paths.isEmpty else { return nil }
+    return Write(.update(self.document, fields: base), mask: paths, precondition: .exists(true))
+  }
+
+  /// The one write with the effect that local writes had on a document; nil where they had none.
+  static func overlay(for document: CachedDocument, touched: TouchedFields) -> Write? {
+    guard document.hasLocalChanges else { return nil }
+    guard let touched else {
+      if document.isMissing { return Write(.delete(document.name)) }
+      return Write(.update(document.name, fields: document.fields))
+    }
+    guard !touched.isEmpty else { return nil }
+    var fields = MapValue()
+    var mask: Set<ModelFieldPath> = []
+    for path in touched where !mask.contains(path) {
+      var path = path
+      var value = document.fields.value(at: path)
+      // A nested field that is gone is expressed by its parent, lest the parent be lost as well.
+      if value == nil, path.count > 1, let parent = path.parent {
+        path = parent
+        value = document.fields.value(at: path)
+      }
+      fields.put(value, at: path)
+      mask.insert(path)
+    }
+    return Write(.update(document.name, fields: fields), mask: Array(mask))
+  }
+}
+
+extension ModelFieldPath {
+  /// The path of the enclosing map; nil for a top-level field.
+  var parent: ModelFieldPath? { ModelFieldPath(segments: Array(segments.dropLast())) }
+}
+
+extension FieldTransform {
+  /// The client's estimate of what the server will compute.
+  func localResult(before: Value?, at time: ModelTimestamp) -> Value {
+    switch operation {
+    case .serverTimestamp:
+      var previous = before
+      if case .pendingServerTimestamp(let pending)? = before { previous = pending.previousValue }
+      return .pendingServerTimestamp(PendingServerTimestamp(localWriteTime: time, previousValue: previous))
+    case .increment, .maximum, .minimum, .appendMissing, .removeAll:
+      return apply(to: before, requestTime: time).value
+    }
+  }
+
+  /// What the field holds after the server's acknowledgement.
+  func acknowledgedResult(before: Value?, answer: Value?) -> Value {
+    switch operation {
+    case .appendMissing, .removeAll: apply(to: before, requestTime: .epoch).value
+    case .serverTimestamp, .increment, .maximum, .minimum: answer ?? .null
+    }
+  }
+
+  /// The value that a repeated application has to start from; nil for transforms that may repeat.
+  func baseValue(_ before: Value?) -> Value? {
+    switch operation {
+    case .increment:
+      switch before {
+      case .integer?, .double?: before
+      default: .integer(0)
+      }
+    case .serverTimestamp, .maximum, .minimum, .appendMissing, .removeAll: nil
+    }
+  }
+}

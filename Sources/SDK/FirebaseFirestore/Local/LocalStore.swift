@@ -1,0 +1,275 @@
+// The client's own database: what the server showed, what the user wrote, and the sum of both.
+//
+// local view of a document = cached server document + overlay
+// overlay = all pending batches that touch the document, squashed into one write
+//
+// Invariant: after every operation each document's overlay equals what its pending batches make of
+// the cached document. Every operation is one group of changes to the persistence and answers with
+// the local view of each document that may have changed.
+
+import FirestoreModel
+
+/// Local views of documents that may have changed.
+typealias DocumentChanges = [DocumentName: CachedDocument]
+
+/// What a query finds in the cache.
+struct QueryResult {
+  let documents: [CachedDocument]
+  /// The documents that the server counted to the target when it was last in sync.
+  let remoteKeys: Set<DocumentName>
+}
+
+struct LocalStore {
+  var persistence: any Persistence
+  private(set) var targets: [TargetID: TargetData] = [:]
+  /// Which documents each target's view shows; they are not garbage.
+  private var shown: [TargetID: Set<DocumentName>] = [:]
+  private var showCount: [DocumentName: Int] = [:]
+  /// Documents that limbo resolutions hold.
+  var limboPins: Set<DocumentName> = []
+
+  init(persistence: any Persistence) { self.persistence = persistence }
+
+  private mutating func transaction<T>(_ body: (inout LocalStore) -> T) -> T {
+    persistence.begin()
+    let result = body(&self)
+    let (counts, limbo) = (showCount, limboPins)
+    persistence.commit { counts[$0] != nil || limbo.contains($0) }
+    return result
+  }
+
+  // MARK: Writes
+
+  /// Queues writes and answers with the local view they lead to.
+  mutating func write(_ writes: [Write], at time: ModelTimestamp) -> (batch: BatchID, changes: DocumentChanges) {
+    transaction { store in
+      var documents: [DocumentName: CachedDocument] = [:]
+      var touched: [DocumentName: TouchedFields] = [:]
+      var uncached: Set<DocumentName> = []
+      for name in Set(writes.map(\.document)) {
+        let view = store.localView(of: store.persistence.document(name))
+        if !store.persistence.document(name).isKnown { uncached.insert(name) }
+        documents[name] = view.document
+        touched[name] = view.touched
+      }
+      let base = writes.compactMap { write in documents[write.document].flatMap { write.baseWrite(over: $0) } }
+      let batch = store.persistence.addBatch(at: time, base: base, writes: writes)
+      for name in batch.documents {
+        guard var document = documents[name] else { continue }
+        var fields = batch.applyLocally(to: &document, touched: touched[name] ?? [])
+        // What rests on local writes alone is kept whole.
+        if uncached.contains(name) { fields = nil }
+        if let overlay = Write.overlay(for: document, touched: fields) {
+          store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)
+        }
+        if !document.isKnown { document.becomeMissing(version: .epoch, changes: .none) }
+        documents[name] = document
+      }
+      return (batch.id, documents)
+    }
+  }
+
+  /// Takes the server's acknowledgement of a batch into the cache and the batch out of the queue.
+  mutating func acknowledge(
+    _ batch: MutationBatch, results: [WriteResult], commitTime: ModelTimestamp
+  ) -> DocumentChanges {
+    transaction { store in
+      for name in batch.documents {
+        var document = store.persistence.document(name)
+        let version = zip(batch.writes, results).last { $0.0.document == name }?.1.updateTime ?? commitTime
+        // Watch may have been first.
+        guard document.version < version else { continue }
+        batch.applyAcknowledged(to: &document, results: results, commitTime: commitTime)
+        if document.isKnown {
+          document.readTime = commitTime
+          store.persistence.setDocument(document)
+        }
+      }
+      store.persistence.removeBatch(batch)
+      for name in batch.documents { store.persistence.removeOverlay(of: name, ifFrom: batch.id) }
+      let transformed = zip(batch.writes, results).filter { !$0.1.transformResults.isEmpty }.map(\.0.document)
+      store.recalculateOverlays(of: transformed)
+      return store.views(of: batch.documents)
+    }
+  }
+
+  /// Takes a batch that the server refused out of the queue.
+  mutating func reject(_ batch: MutationBatch) -> DocumentChanges {
+    transaction { store in
+      store.persistence.removeBatch(batch)
+      for name in batch.documents { store.persistence.removeOverlay(of: name, ifFrom: batch.id) }
+      store.recalculateOverlays(of: batch.documents)
+      return store.views(of: batch.documents)
+    }
+  }
+
+  /// Switches to another user's queue; answers with every document that either user had changed.
+  mutating func become(user: UserID) -> (removed: [BatchID], added: [BatchID], changes: DocumentChanges) {
+    transaction { store in
+      let old = store.persistence.allBatches
+      store.persistence.become(user: user)
+      let new = store.persistence.allBatches
+      let affected = Set((old + new).flatMap(\.documents))
+      return (old.map(\.id), new.map(\.id), store.views(of: affected))
+    }
+  }
+
+  // MARK: What watch delivers
+
+  /// Applies a consistent snapshot of the server.
+  mutating func apply(_ event: RemoteEvent) -> DocumentChanges {
+    transaction { store in
+      for (id, change) in event.targetChanges {
+        guard let old = store.targets[id] else { continue }
+        store.persistence.removeMatchingKeys(change.removed, from: id)
+        store.persistence.addMatchingKeys(change.added, to: id)
+        var new = old
+        if event.targetMismatches[id] != nil {
+          new = new.resuming(with: [], at: .epoch)
+          new.lastLimboFreeVersion = .epoch
+        } else if !change.resumeToken.isEmpty {
+          new = new.resuming(with: change.resumeToken, at: event.version)
+        }
+        store.targets[id] = new
+        if LocalStore.isWorthKeeping(old, new, change) { store.persistence.setTarget(new) }
+      }
+      var changed: [DocumentName: CachedDocument] = [:]
+      var existenceChanged: Set<DocumentName> = []
+      for name in event.resolvedLimbo { store.persistence.noteOrphan(name) }
+      for (name, document) in event.documents {
+        let cached = store.persistence.document(name)
+        if cached.isFound != document.isFound { existenceChanged.insert(name) }
+        if document.isMissing, document.version == .epoch {
+          // A limbo document that the server refuses to show: nothing is known of it any more.
+          store.persistence.removeDocument(name)
+          changed[name] = document
+        } else if !cached.isKnown || document.version > cached.version
+          || (document.version == cached.version && cached.hasPendingWrites)
+        {
+          store.persistence.setDocument(document)
+          changed[name] = document
+        }
+      }
+      if event.version != .epoch, event.version > store.persistence.lastRemoteVersion {
+        store.persistence.lastRemoteVersion = event.version
+      }
+      return store.views(of: changed, existenceChanged: existenceChanged)
+    }
+  }
+
+  /// Whether a target's progress is worth a write to disk: its first token, new contents, or five
+  /// minutes since the last.
+  private static func isWorthKeeping(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
+    if old.resumeToken.isEmpty { return true }
+    if new.snapshotVersion.seconds - old.snapshotVersion.seconds >= 5 * 60 { return true }
+    return !change.added.isEmpty || !change.modified.isEmpty || !change.removed.isEmpty
+  }
+
+  // MARK: Targets
+
+  mutating func allocate(_ target: Target) -> TargetData {
+    transaction { store in
+      let data = store.persistence.target(target) ?? store.persistence.allocateTarget(target)
+      store.targets[data.id] = store.targets[data.id] ?? data
+      return store.targets[data.id] ?? data
+    }
+  }
+
+  mutating func release(_ id: TargetID) {
+    transaction { store in
+      guard let data = store.targets.removeValue(forKey: id) else { return }
+      for name in store.shown.removeValue(forKey: id) ?? [] {
+        store.hide(name)
+        store.persistence.noteOrphan(name)
+      }
+      store.persistence.releaseTarget(data)
+    }
+  }
+
+  /// Remembers which documents a view shows, and that it had none in limbo.
+  mutating func note(target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool)
+  {
+    transaction { store in
+      for name in added where store.shown[id, default: []].insert(name).inserted {
+        store.showCount[name, default: 0] += 1
+      }
+      for name in removed where store.shown[id]?.remove(name) != nil {
+        store.hide(name)
+        store.persistence.noteOrphan(name)
+      }
+      guard !fromCache, var data = store.targets[id] else { return }
+      let isFirst = data.lastLimboFreeVersion == .epoch
+      data.lastLimboFreeVersion = data.snapshotVersion
+      store.targets[id] = data
+      if isFirst { store.persistence.setTarget(data) }
+    }
+  }
+
+  private mutating func hide(_ name: DocumentName) {
+    guard let count = showCount[name] else { return }
+    showCount[name] = count > 1 ? count - 1 : nil
+  }
+
+  mutating func collectGarbage() {
+    let (counts, limbo, active) = (showCount, limboPins, Set(targets.keys))
+    persistence.collectGarbage(active: active) { counts[$0] != nil || limbo.contains($0) }
+  }
+
+  // MARK: Local views
+
+  /// The local view of one document.
+  func read(_ name: DocumentName) -> CachedDocument { localView(of: persistence.document(name)).document }
+
+  private func localView(of cached: CachedDocument) -> (document: CachedDocument, touched: TouchedFields) {
+    guard let overlay = persistence.overlay(of: cached.name) else { return (cached, []) }
+    var document = overlay.write.isPatch ? cached : CachedDocument(name: cached.name)
+    let touched = overlay.write.touchedFields
+    _ = overlay.write.applyLocally(to: &document, touched: touched, at: .epoch)
+    return (document, touched)
+  }
+
+  private func views(of names: some Sequence<DocumentName>) -> DocumentChanges {
+    var result: DocumentChanges = [:]
+    for name in names { result[name] = read(name) }
+    return result
+  }
+
+  private mutating func views(
+    of documents: [DocumentName: CachedDocument], existenceChanged: Set<DocumentName>
+  ) -> DocumentChanges {
+    // A patch over a document that came or went has another effect than before.
+    let stale = documents.keys.filter { name in
+      existenceChanged.contains(name) && (persistence.overlay(of: name)?.write.isPatch ?? true)
+    }
+    recalculateOverlays(of: stale)
+    var result: DocumentChanges = [:]
+    for (name, document) in documents { result[name] = localView(of: document).document }
+    return result
+  }
+
+  private mutating func recalculateOverlays(of names: some Sequence<DocumentName>) {
+    for name in Set(names) {
+      var document = persistence.document(name)
+      var touched: TouchedFields = []
+      var newest: BatchID?
+      for batch in persistence.batches(touching: name) {
+        touched = batch.applyLocally(to: &document, touched: touched)
+        newest = batch.id
+      }
+      guard let newest else { continue }
+      if let overlay = Write.overlay(for: document, touched: touched) {
+        persistence.setOverlay(Overlay(batch: newest, write: overlay), of: name)
+      } else if let old = persistence.overlay(of: name) {
+        persistence.removeOverlay(of: name, ifFrom: old.batch)
+      }
+    }
+  }
+}
+
+extension Write {
+  /// Whether the write changes named fields only.
+  var isPatch: Bool {
+    if case .update = operation { return mask != nil }
+    return false
+  }
+}

@@ -1,0 +1,198 @@
+// Persistence in memory. With the eager policy a document goes as soon as no target, no pending
+// write and no view refers to it; else documents and targets stay until garbage is collected.
+
+import FirestoreModel
+
+/// Keeps everything in dictionaries, documents grouped by collection so that a query costs its
+/// collection and not the cache.
+struct MemoryPersistence: Persistence {
+  private struct UserState {
+    var batches: [MutationBatch] = []
+    var overlays: [ResourcePath: [DocumentName: Overlay]] = [:]
+    var nextBatch: BatchID = 1
+  }
+
+  private let isEager: Bool
+  private var users: [UserID: UserState] = [:]
+  private var user: UserID = nil
+  private var nextBatch: BatchID = 1
+  private var documents: [ResourcePath: [DocumentName: CachedDocument]] = [:]
+  private var targets: [Target: TargetData] = [:]
+  private var keys: [TargetID: Set<DocumentName>] = [:]
+  private var targetsOfKey: [DocumentName: Set<TargetID>] = [:]
+  private var orphans: Set<DocumentName> = []
+  private var lastTarget: TargetID = 0
+  private var sequence = 0
+
+  var lastRemoteVersion: ModelTimestamp = .epoch
+
+  /// - Parameter isEager: whether documents go at once when nothing refers to them.
+  init(isEager: Bool) { self.isEager = isEager }
+
+  mutating func begin() { orphans = [] }
+
+  mutating func commit(isPinned: (DocumentName) -> Bool) {
+    guard isEager else { return }
+    for name in orphans where !isPinned(name) && !isReferenced(name) { removeDocument(name) }
+    orphans = []
+  }
+
+  private func isReferenced(_ name: DocumentName) -> Bool {
+    targetsOfKey[name] != nil
+      || users.values.contains { $0.batches.contains { $0.writes.contains { $0.document == name } } }
+  }
+
+  mutating func noteOrphan(_ name: DocumentName) { orphans.insert(name) }
+
+  // MARK: The user's mutation queue
+
+  private var current: UserState {
+    get { users[user] ?? UserState() }
+    _modify { yield &users[user, default: UserState()] }
+  }
+
+  mutating func become(user: UserID) { self.user = user }
+
+  mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
+    let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
+    nextBatch += 1
+    current.batches.append(batch)
+    return batch
+  }
+
+  mutating func removeBatch(_ batch: MutationBatch) {
+    current.batches.removeAll { $0.id == batch.id }
+    orphans.formUnion(batch.writes.map(\.document))
+  }
+
+  func batch(_ id: BatchID) -> MutationBatch? { users[user]?.batches.first { $0.id == id } }
+
+  func batch(after id: BatchID?) -> MutationBatch? {
+    users[user]?.batches.first { batch in id.map { batch.id > $0 } ?? true }
+  }
+
+  var lastBatch: BatchID? { users[user]?.batches.last?.id }
+  var allBatches: [MutationBatch] { users[user]?.batches ?? [] }
+
+  func batches(touching document: DocumentName) -> [MutationBatch] {
+    allBatches.filter { $0.writes.contains { $0.document == document } }
+  }
+
+  // MARK: The user's overlays
+
+  func overlay(of document: DocumentName) -> Overlay? {
+    users[user]?.overlays[document.collectionPath]?[document]
+  }
+
+  func overlays(in collection: ResourcePath) -> [DocumentName: Overlay] {
+    users[user]?.overlays[collection] ?? [:]
+  }
+
+  func overlays(inGroup collectionID: String) -> [DocumentName: Overlay] {
+    var result: [DocumentName: Overlay] = [:]
+    for (path, overlays) in users[user]?.overlays ?? [:] where path.id == collectionID {
+      result.merge(overlays) { first, _ in first }
+    }
+    return result
+  }
+
+  mutating func setOverlay(_ overlay: Overlay, of document: DocumentName) {
+    current.overlays[document.collectionPath, default: [:]][document] = overlay
+  }
+
+  mutating func removeOverlay(of document: DocumentName, ifFrom batch: BatchID) {
+    guard overlay(of: document)?.batch == batch else { return }
+    let path = document.collectionPath
+    current.overlays[path]?[document] = nil
+    if current.overlays[path]?.isEmpty == true { current.overlays[path] = nil }
+  }
+
+  // MARK: Documents
+
+  func document(_ name: DocumentName) -> CachedDocument {
+    documents[name.collectionPath]?[name] ?? CachedDocument(name: name)
+  }
+
+  func documents(in collection: ResourcePath, readAfter: ModelTimestamp) -> [CachedDocument] {
+    (documents[collection] ?? [:]).values.filter { $0.readTime > readAfter || readAfter == .epoch }
+  }
+
+  func documents(inGroup collectionID: String, readAfter: ModelTimestamp) -> [CachedDocument] {
+    documents.keys.filter { $0.id == collectionID }.flatMap { documents(in: $0, readAfter: readAfter) }
+  }
+
+  mutating func setDocument(_ document: CachedDocument) {
+    documents[document.name.collectionPath, default: [:]][document.name] = document
+    if isEager { orphans.insert(document.name) }
+  }
+
+  mutating func removeDocument(_ name: DocumentName) {
+    let path = name.collectionPath
+    documents[path]?[name] = nil
+    if documents[path]?.isEmpty == true { documents[path] = nil }
+  }
+
+  // MARK: Targets
+
+  func target(_ target: Target) -> TargetData? { targets[target] }
+
+  mutating func allocateTarget(_ target: Target) -> TargetData {
+    sequence += 1
+    lastTarget += 2
+    let data = TargetData(target: target, id: lastTarget, sequence: sequence)
+    targets[target] = data
+    return data
+  }
+
+  mutating func setTarget(_ data: TargetData) { targets[data.target] = data }
+
+  mutating func releaseTarget(_ data: TargetData) {
+    guard isEager else {
+      sequence += 1
+      var data = data
+      data.sequence = sequence
+      targets[data.target] = data
+      return
+    }
+    forget(data)
+  }
+
+  private mutating func forget(_ data: TargetData) {
+    removeMatchingKeys(keys[data.id] ?? [], from: data.id)
+    keys[data.id] = nil
+    targets[data.target] = nil
+  }
+
+  func matchingKeys(of id: TargetID) -> Set<DocumentName> { keys[id] ?? [] }
+
+  mutating func addMatchingKeys(_ added: Set<DocumentName>, to id: TargetID) {
+    guard !added.isEmpty else { return }
+    keys[id, default: []].formUnion(added)
+    for name in added { targetsOfKey[name, default: []].insert(id) }
+  }
+
+  mutating func removeMatchingKeys(_ removed: Set<DocumentName>, from id: TargetID) {
+    guard !removed.isEmpty else { return }
+    keys[id]?.subtract(removed)
+    for name in removed {
+      targetsOfKey[name]?.remove(id)
+      if targetsOfKey[name]?.isEmpty == true { targetsOfKey[name] = nil }
+    }
+    orphans.formUnion(removed)
+  }
+
+  mutating func collectGarbage(active: Set<TargetID>, isPinned: (DocumentName) -> Bool) {
+    for data in targets.values where !active.contains(data.id) { forget(data) }
+    for collection in Array(documents.keys) {
+      for name in Array((documents[collection] ?? [:]).keys) where !isPinned(name) && !isReferenced(name) {
+        removeDocument(name)
+      }
+    }
+    orphans = []
+  }
+}
+
+extension DocumentName {
+  /// The path of the collection that holds the document.
+  var collectionPath: ResourcePath { path.parent ?? .root }
+}

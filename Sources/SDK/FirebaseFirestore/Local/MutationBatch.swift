@@ -1,0 +1,42 @@
+// A batch of the mutation queue: writes that succeed or fail together.
+
+import FirestoreModel
+
+/// Writes that are sent, acknowledged or rejected as one.
+struct MutationBatch: Sendable, Equatable {
+  let id: BatchID
+  let localWriteTime: ModelTimestamp
+  /// Writes that fix the start of increments; applied locally before `writes`, never sent.
+  let baseWrites: [Write]
+  let writes: [Write]
+
+  /// The documents that the batch is about, each once, in the order of their first write.
+  var documents: [DocumentName] {
+    var seen: Set<DocumentName> = []
+    return writes.map(\.document).filter { seen.insert($0).inserted }
+  }
+
+  func applyLocally(to document: inout CachedDocument, touched: TouchedFields) -> TouchedFields {
+    var touched = touched
+    for write in baseWrites where write.document == document.name {
+      touched = write.applyLocally(to: &document, touched: touched, at: localWriteTime)
+    }
+    for write in writes where write.document == document.name {
+      touched = write.applyLocally(to: &document, touched: touched, at: localWriteTime)
+    }
+    return touched
+  }
+
+  func applyAcknowledged(to document: inout CachedDocument, results: [WriteResult], commitTime: ModelTimestamp) {
+    for (index, write) in writes.enumerated() where write.document == document.name {
+      let result = index < results.count ? results[index] : WriteResult(updateTime: nil)
+      write.applyAcknowledged(to: &document, result: result, version: result.updateTime ?? commitTime)
+    }
+  }
+}
+
+/// The single write that stands for all pending writes of one document, and the newest batch in it.
+struct Overlay: Sendable, Equatable {
+  let batch: BatchID
+  let write: Write
+}

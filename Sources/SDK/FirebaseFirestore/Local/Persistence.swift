@@ -1,0 +1,64 @@
+// What the local store needs of a place to keep things. In memory now; on disk by another type
+// that keeps the same promises.
+//
+// Invariant: everything the local store changes between `begin` and `commit` belongs together.
+
+import FirestoreModel
+
+/// The identity whose writes are queued; nil is nobody signed in.
+typealias UserID = String?
+
+/// Keeps mutation queues, overlays, cached documents and targets.
+protocol Persistence: Sendable {
+  /// Starts a group of changes.
+  mutating func begin()
+  /// Ends a group of changes. `isPinned` says which documents a view or limbo resolution shows.
+  mutating func commit(isPinned: (DocumentName) -> Bool)
+
+  // MARK: The user's mutation queue
+
+  /// Switches to the queue and the overlays of a user.
+  mutating func become(user: UserID)
+  mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch
+  mutating func removeBatch(_ batch: MutationBatch)
+  func batch(_ id: BatchID) -> MutationBatch?
+  func batch(after id: BatchID?) -> MutationBatch?
+  var lastBatch: BatchID? { get }
+  var allBatches: [MutationBatch] { get }
+  /// The batches that touch a document, oldest first.
+  func batches(touching document: DocumentName) -> [MutationBatch]
+
+  // MARK: The user's overlays
+
+  func overlay(of document: DocumentName) -> Overlay?
+  func overlays(in collection: ResourcePath) -> [DocumentName: Overlay]
+  func overlays(inGroup collectionID: String) -> [DocumentName: Overlay]
+  mutating func setOverlay(_ overlay: Overlay, of document: DocumentName)
+  mutating func removeOverlay(of document: DocumentName, ifFrom batch: BatchID)
+
+  // MARK: Documents as the server last showed them
+
+  func document(_ name: DocumentName) -> CachedDocument
+  func documents(in collection: ResourcePath, readAfter: ModelTimestamp) -> [CachedDocument]
+  func documents(inGroup collectionID: String, readAfter: ModelTimestamp) -> [CachedDocument]
+  mutating func setDocument(_ document: CachedDocument)
+  mutating func removeDocument(_ name: DocumentName)
+  /// Remembers that a document lost what kept it, so that `commit` may drop it.
+  mutating func noteOrphan(_ name: DocumentName)
+
+  // MARK: Targets
+
+  func target(_ target: Target) -> TargetData?
+  mutating func allocateTarget(_ target: Target) -> TargetData
+  mutating func setTarget(_ data: TargetData)
+  /// Ends the use of a target; whether its data survives is the keeper's policy.
+  mutating func releaseTarget(_ data: TargetData)
+  func matchingKeys(of id: TargetID) -> Set<DocumentName>
+  mutating func addMatchingKeys(_ keys: Set<DocumentName>, to id: TargetID)
+  mutating func removeMatchingKeys(_ keys: Set<DocumentName>, from id: TargetID)
+  /// The newest global snapshot that has been applied.
+  var lastRemoteVersion: ModelTimestamp { get set }
+
+  /// Drops the oldest unused targets and documents that nothing refers to any more.
+  mutating func collectGarbage(active: Set<TargetID>, isPinned: (DocumentName) -> Bool)
+}

@@ -1,0 +1,49 @@
+// What the client remembers of a target: its number and how far the server has brought it.
+
+import FirestoreModel
+
+/// Why a target is listened to.
+enum TargetPurpose: Hashable, Sendable {
+  /// A listener asked for it.
+  case listen
+  /// A repeat after an existence filter disagreed and no bloom filter helped.
+  case existenceFilterMismatch
+  /// A repeat after an existence filter disagreed and the bloom filter was wrong.
+  case existenceFilterMismatchBloom
+  /// It finds out what became of one document.
+  case limboResolution
+
+  /// The label the server is told.
+  var label: String? {
+    switch self {
+    case .listen: nil
+    case .existenceFilterMismatch: "existence-filter-mismatch"
+    case .existenceFilterMismatchBloom: "existence-filter-mismatch-bloom"
+    case .limboResolution: "limbo-document"
+    }
+  }
+}
+
+/// One target and how far it has come.
+struct TargetData: Hashable, Sendable {
+  let target: Target
+  let id: TargetID
+  var purpose: TargetPurpose = .listen
+  /// Grows each time the target is used; the least recently used go first.
+  var sequence: Int = 0
+  /// The version that `resumeToken` stands for.
+  var snapshotVersion: ModelTimestamp = .epoch
+  /// The newest version at which every matching document was known to the server.
+  var lastLimboFreeVersion: ModelTimestamp = .epoch
+  var resumeToken: [UInt8] = []
+  /// The documents held for the target when it was last sent; tells the server how to answer.
+  var expectedCount: Int?
+
+  func resuming(with token: [UInt8], at version: ModelTimestamp) -> TargetData {
+    var copy = self
+    copy.resumeToken = token
+    copy.snapshotVersion = version
+    copy.expectedCount = nil
+    return copy
+  }
+}

@@ -1,1 +1,0 @@
-// The module is filled by the commits that follow.

@@ -1,0 +1,35 @@
+// Where the server is, as the settings name it.
+
+/// A host, a port and whether the connection is encrypted.
+struct ServerAddress: Hashable, Sendable {
+  let host: String
+  let port: Int
+  let isEncrypted: Bool
+
+  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil where the port is no number.
+  init?(_ text: String, isEncrypted: Bool) {
+    self.isEncrypted = isEncrypted
+    let usual = isEncrypted ? 443 : 80
+    if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+      host = String(text[text.index(after: text.startIndex)..<end])
+      let rest = text[text.index(after: end)...]
+      guard let port = rest.isEmpty ? usual : Int(rest.dropFirst()) else { return nil }
+      self.port = port
+      return
+    }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    if parts.count == 2 {
+      guard let port = Int(parts[1]), (1...65535).contains(port) else { return nil }
+      host = String(parts[0])
+      self.port = port
+    } else {
+      host = text
+      port = usual
+    }
+  }
+
+  var authority: String {
+    let name = host.contains(":") ? "[\(host)]" : host
+    return port == (isEncrypted ? 443 : 80) ? name : "\(name):\(port)"
+  }
+}

@@ -1,0 +1,214 @@
+// Gathers the messages of the watch stream until one says that together they are a snapshot.
+//
+// Invariant: what the server says about a target between our request and its answer to it is about
+// an older request and is ignored; each request is answered exactly once.
+
+import FirestoreModel
+
+struct WatchChangeAggregator {
+  private struct TargetState {
+    enum Change { case added, modified, removed }
+
+    /// Requests that the server has not answered.
+    var outstanding = 0
+    var changes: [DocumentName: Change] = [:]
+    var resumeToken: [UInt8] = []
+    var isCurrent = false
+    // A new target is told of in the next snapshot even if it is empty.
+    var hasChanges = true
+
+    var isPending: Bool { outstanding != 0 }
+
+    mutating func use(_ token: [UInt8]) {
+      guard !token.isEmpty else { return }
+      hasChanges = true
+      resumeToken = token
+    }
+
+    mutating func record(_ change: Change?, _ name: DocumentName) {
+      hasChanges = true
+      changes[name] = change
+    }
+
+    func change() -> TargetChange {
+      var result = TargetChange(resumeToken: resumeToken, isCurrent: isCurrent)
+      for (name, change) in changes {
+        switch change {
+        case .added: result.added.insert(name)
+        case .modified: result.modified.insert(name)
+        case .removed: result.removed.insert(name)
+        }
+      }
+      return result
+    }
+
+    mutating func clear() {
+      hasChanges = false
+      changes = [:]
+    }
+  }
+
+  private var states: [TargetID: TargetState] = [:]
+  private var documents: [DocumentName: CachedDocument] = [:]
+  private var targetsOfDocument: [DocumentName: Set<TargetID>] = [:]
+  private var resets: [TargetID: TargetPurpose] = [:]
+
+  typealias Keys = (TargetID) -> Set<DocumentName>
+
+  /// A request about a target was sent.
+  mutating func recordRequest(_ id: TargetID) { states[id, default: TargetState()].outstanding += 1 }
+
+  mutating func remove(_ id: TargetID) { states[id] = nil }
+
+  private func isActive(_ id: TargetID, _ targets: [TargetID: TargetData]) -> Bool {
+    targets[id] != nil && states[id]?.isPending != true
+  }
+
+  // MARK: Messages
+
+  mutating func handle(_ change: WatchChange, targets: [TargetID: TargetData], keys: Keys) {
+    switch change {
+    case .document(let name, let document, let updated, let removed):
+      for id in updated {
+        if let document, document.isFound {
+          add(document, to: id, targets, keys)
+        } else {
+          remove(name, from: id, document, targets, keys)
+        }
+      }
+      for id in removed { remove(name, from: id, document, targets, keys) }
+    case .target(let update): handle(update, targets, keys)
+    case .filter(let id, let count, let names): handleFilter(id, count, names, targets, keys)
+    }
+  }
+
+  private mutating func handle(
+    _ update: WatchChange.TargetUpdate, _ targets: [TargetID: TargetData], _ keys: Keys
+  ) {
+    let affected =
+      update.targets.isEmpty ? states.keys.filter { isActive($0, targets) }.sorted() : update.targets
+    for id in affected {
+      switch update.kind {
+      case .noChange:
+        if isActive(id, targets) { states[id, default: TargetState()].use(update.resumeToken) }
+      case .add:
+        answer(id)
+        if states[id]?.isPending != true { states[id]?.clear() }
+        states[id]?.use(update.resumeToken)
+      case .remove:
+        answer(id)
+        if states[id]?.isPending != true { states[id] = nil }
+      case .current:
+        guard isActive(id, targets) else { continue }
+        states[id, default: TargetState()].hasChanges = true
+        states[id]?.isCurrent = true
+        states[id]?.use(update.resumeToken)
+      case .reset:
+        guard isActive(id, targets) else { continue }
+        reset(id, targets, keys)
+        states[id]?.use(update.resumeToken)
+      }
+    }
+  }
+
+  /// An answer that no request asked for counts for nothing.
+  private mutating func answer(_ id: TargetID) {
+    var state = states[id] ?? TargetState()
+    if state.outstanding > 0 { state.outstanding -= 1 }
+    states[id] = state
+  }
+
+  private mutating func reset(_ id: TargetID, _ targets: [TargetID: TargetData], _ keys: Keys) {
+    states[id] = TargetState()
+    for name in keys(id) { remove(name, from: id, nil, targets, keys) }
+  }
+
+  // MARK: Documents
+
+  private mutating func add(
+    _ document: CachedDocument, to id: TargetID, _ targets: [TargetID: TargetData], _ keys: Keys
+  ) {
+    guard isActive(id, targets) else { return }
+    let change: TargetState.Change = keys(id).contains(document.name) ? .modified : .added
+    states[id, default: TargetState()].record(change, document.name)
+    documents[document.name] = document
+    targetsOfDocument[document.name, default: []].insert(id)
+  }
+
+  private mutating func remove(
+    _ name: DocumentName, from id: TargetID, _ document: CachedDocument?,
+    _ targets: [TargetID: TargetData], _ keys: Keys
+  ) {
+    guard isActive(id, targets) else { return }
+    // What was never told to be in the target need not be told to have left it.
+    states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
+    targetsOfDocument[name, default: []].insert(id)
+    if let document { documents[name] = document }
+  }
+
+  // MARK: Existence filters
+
+  private mutating func handleFilter(
+    _ id: TargetID, _ count: Int, _ names: BloomFilter?, _ targets: [TargetID: TargetData], _ keys: Keys
+  ) {
+    guard isActive(id, targets), let data = targets[id] else { return }
+    if let name = data.target.documentName {
+      if count == 0 { remove(name, from: id, CachedDocument(missing: name, version: .epoch), targets, keys) }
+      return
+    }
+    let present = currentCount(of: id, keys)
+    guard present != count else { return }
+    var purpose = TargetPurpose.existenceFilterMismatch
+    if let names {
+      let gone = keys(id).filter { !names.mightContain($0.description) }
+      for name in gone { remove(name, from: id, nil, targets, keys) }
+      if present - gone.count == count { return }
+      purpose = .existenceFilterMismatchBloom
+    }
+    reset(id, targets, keys)
+    resets[id] = purpose
+  }
+
+  private func currentCount(of id: TargetID, _ keys: Keys) -> Int {
+    let change = states[id]?.change() ?? TargetChange()
+    return keys(id).count + change.added.count - change.removed.count
+  }
+
+  // MARK: Snapshots
+
+  /// Makes a snapshot of everything gathered and starts anew.
+  mutating func takeEvent(
+    at version: ModelTimestamp, targets: [TargetID: TargetData], keys: Keys
+  ) -> RemoteEvent {
+    var event = RemoteEvent(version: version)
+    for id in states.keys.sorted() {
+      guard isActive(id, targets), let data = targets[id] else { continue }
+      if states[id]?.isCurrent == true, let name = data.target.documentName, documents[name] == nil,
+        !keys(id).contains(name)
+      {
+        // A document target that is current without its document: there is none.
+        remove(name, from: id, CachedDocument(missing: name, version: version), targets, keys)
+      }
+      guard let state = states[id], state.hasChanges else { continue }
+      event.targetChanges[id] = state.change()
+      states[id]?.clear()
+    }
+    for (name, ids) in targetsOfDocument {
+      let isForLimboOnly = ids.allSatisfy { id in
+        guard isActive(id, targets), let data = targets[id] else { return true }
+        return data.purpose == .limboResolution
+      }
+      if isForLimboOnly { event.resolvedLimbo.insert(name) }
+    }
+    event.targetMismatches = resets
+    event.documents = documents.mapValues { document in
+      var document = document
+      document.readTime = version
+      return document
+    }
+    documents = [:]
+    targetsOfDocument = [:]
+    resets = [:]
+    return event
+  }
+}

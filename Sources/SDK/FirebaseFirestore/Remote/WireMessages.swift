@@ -1,0 +1,90 @@
+// Between the streams' messages and the client's terms.
+
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import Foundation
+import SwiftProtobuf
+
+extension Google_Firestore_V1_ListenRequest {
+  init(adding data: TargetData, database: DatabaseName) {
+    self.init()
+    self.database = database.description
+    var target = Google_Firestore_V1_Target()
+    target.targetID = data.id
+    switch data.target {
+    case .document(let name): target.documents.documents = [name.description]
+    case .query(let query):
+      target.query.parent = query.parent.description
+      target.query.structuredQuery = Google_Firestore_V1_StructuredQuery(query.structured)
+    }
+    if !data.resumeToken.isEmpty {
+      target.resumeToken = Data(data.resumeToken)
+    } else if data.snapshotVersion > .epoch {
+      target.readTime = Google_Protobuf_Timestamp(
+        seconds: data.snapshotVersion.seconds, nanos: data.snapshotVersion.nanoseconds)
+    }
+    if let count = data.expectedCount { target.expectedCount = .init(Int32(clamping: count)) }
+    addTarget = target
+    if let label = data.purpose.label { labels = ["goog-listen-tags": label] }
+  }
+
+  init(removing id: TargetID, database: DatabaseName) {
+    self.init()
+    self.database = database.description
+    removeTarget = id
+  }
+}
+
+extension WatchChange {
+  /// What a message says; nil where it says nothing that is known here.
+  init?(_ response: Google_Firestore_V1_ListenResponse) throws(FirestoreError) {
+    switch response.responseType {
+    case .documentChange(let change):
+      let document = try Document(change.document)
+      let cached = CachedDocument(
+        found: document.name, fields: document.fields, version: document.updateTime,
+        createTime: document.createTime)
+      self = .document(
+        document.name, cached, updated: change.targetIds, removed: change.removedTargetIds)
+    case .documentDelete(let delete):
+      let name = try DocumentName(parsing: delete.document)
+      let version = delete.hasReadTime ? ModelTimestamp(delete.readTime) : .epoch
+      self = .document(
+        name, CachedDocument(missing: name, version: version), updated: [],
+        removed: delete.removedTargetIds)
+    case .documentRemove(let remove):
+      self = .document(
+        try DocumentName(parsing: remove.document), nil, updated: [], removed: remove.removedTargetIds)
+    case .filter(let filter):
+      let bits = filter.unchangedNames.bits
+      let names = BloomFilter(
+        bitmap: [UInt8](bits.bitmap), padding: Int(bits.padding),
+        hashCount: Int(filter.unchangedNames.hashCount))
+      self = .filter(filter.targetID, count: Int(filter.count), names: filter.hasUnchangedNames ? names : nil)
+    case .targetChange(let change):
+      guard let update = TargetUpdate(change) else { return nil }
+      self = .target(update)
+    case nil: return nil
+    }
+  }
+}
+
+extension WatchChange.TargetUpdate {
+  fileprivate init?(_ change: Google_Firestore_V1_TargetChange) {
+    switch change.targetChangeType {
+    case .noChange: kind = .noChange
+    case .add: kind = .add
+    case .remove: kind = .remove
+    case .current: kind = .current
+    case .reset: kind = .reset
+    case .UNRECOGNIZED: return nil
+    }
+    targets = change.targetIds
+    resumeToken = [UInt8](change.resumeToken)
+    cause =
+      change.hasCause ? FirestoreError(StatusCode(rawValue: change.cause.code), change.cause.message) : nil
+    // A read time on a message about certain targets is not the end of a snapshot.
+    snapshotVersion = change.targetIds.isEmpty && change.hasReadTime ? ModelTimestamp(change.readTime) : nil
+  }
+}
