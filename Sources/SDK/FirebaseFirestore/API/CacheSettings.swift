@@ -86,7 +86,9 @@ public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings,
   /// The settings themselves, which never change.
   public func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the ways are the same.
-  public override func isEqual(_ object: Any?) -> Bool { (object as? MemoryCacheSettings)?.isEager == isEager }
+  public override func isEqual(_ object: Any?) -> Bool {
+    (object as? MemoryCacheSettings)?.isEager == isEager
+  }
   /// Hashes the way.
   public override var hash: Int { isEager ? 1 : 0 }
 }

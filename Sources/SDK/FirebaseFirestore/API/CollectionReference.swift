@@ -1,7 +1,7 @@
 // A collection: a query for all its documents, and the place to add new ones.
 
 import FirestoreModel
-public import Foundation
+import Foundation
 
 /// A collection of documents. It exists as soon as it holds one.
 public final class CollectionReference: Query, @unchecked Sendable {

@@ -1,6 +1,6 @@
 // Writing and reading documents as Codable values.
 
-public import Foundation
+import Foundation
 
 extension DocumentReference {
   /// Reads the document and decodes it; a document that does not exist decodes as null.
@@ -9,15 +9,14 @@ extension DocumentReference {
     decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default,
     completion: @escaping (Result<T, any Error>) -> Void
   ) {
-    let app = AppClosure(call: (completion, decoder, type))
-    getDocument(source: source) { snapshot, error in
-      let (completion, decoder, type) = app.call
+    let app = AppClosure(call: { (snapshot: DocumentSnapshot?, error: (any Error)?) in
       guard let snapshot else {
         completion(.failure(error ?? FirestoreErrorCode(.unknown).object))
         return
       }
       completion(Result { try snapshot.data(as: type, with: serverTimestampBehavior, decoder: decoder) })
-    }
+    })
+    getDocument(source: source) { snapshot, error in app.call(snapshot, error) }
   }
 
   /// Reads the document and decodes it; a document that does not exist decodes as null.

@@ -60,7 +60,9 @@ public final class DocumentReference: NSObject, Sendable, Codable {
   }
 
   /// Replaces the document; returns when the server has taken the write, which waits while offline.
-  public func setData(_ documentData: [String: Any]) async throws { try await write(.set(documentData, name)) }
+  public func setData(_ documentData: [String: Any]) async throws {
+    try await write(.set(documentData, name))
+  }
 
   /// Replaces the document or merges into it.
   @preconcurrency

@@ -1,6 +1,5 @@
 // A document's contents at one moment.
 
-public import FirebaseSharedSwift
 import FirestoreModel
 public import Foundation
 
@@ -68,7 +67,7 @@ public class DocumentSnapshot: NSObject, @unchecked Sendable {
   }
 
   /// One field by dotted name or `FieldPath`, nil if it is missing.
-  public subscript(key: Any) -> Any? { get(key) }
+  public subscript(key: Any) -> Any? { self.get(key) }
 
   /// Decodes the document.
   ///

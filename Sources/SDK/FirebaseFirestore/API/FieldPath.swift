@@ -1,5 +1,6 @@
 // The path of a field as apps name it.
 
+import FirestoreModel
 public import Foundation
 
 /// The path of a field: one name for each map on the way. Dots in a name are part of it.

@@ -180,3 +180,11 @@ enum FirestoreLog {
     FirebaseLogger.log(.warning, service: "Firestore", "[\(code)] \(message)")
   }
 }
+
+/// An app's completion as the client calls it.
+func reporting(
+  _ completion: (@Sendable ((any Error)?) -> Void)?
+) -> (@Sendable (FirestoreError?) -> Void)? {
+  guard let completion else { return nil }
+  return { error in completion(error?.object) }
+}

@@ -1,5 +1,6 @@
 // A place on Earth as apps store it.
 
+import FirestoreModel
 public import Foundation
 
 /// A latitude and a longitude.

@@ -1,7 +1,7 @@
 // Where a query's result starts and ends.
 
 import FirestoreModel
-public import Foundation
+import Foundation
 
 extension Query {
   /// Starts at a document, which has to be in the query's order.

@@ -122,7 +122,9 @@ struct UserDataReader {
     }
   }
 
-  private static func place(_ path: ModelFieldPath?) -> String { path.map { " (found in field \($0))" } ?? "" }
+  private static func place(_ path: ModelFieldPath?) -> String {
+    path.map { " (found in field \($0))" } ?? ""
+  }
 
   private mutating func map(_ data: [String: Any], at path: ModelFieldPath?, inArray: Bool) -> MapValue {
     var entries: [MapValue.Entry] = []

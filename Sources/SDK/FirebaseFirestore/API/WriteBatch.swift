@@ -52,7 +52,8 @@ public final class WriteBatch: NSObject, Sendable {
 
   /// Changes fields of an existing document.
   @discardableResult
-  public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch {
+  public func updateData(_ fields: [AnyHashable: Any], forDocument document: DocumentReference) -> WriteBatch
+  {
     add(.patch(fields, document.name), document)
   }
 

@@ -2,7 +2,7 @@
 // decoded from, and never written.
 
 public import FirebaseSharedSwift
-public import Foundation
+import Foundation
 
 /// A type that a document's reference can become.
 public protocol DocumentIDWrappable {

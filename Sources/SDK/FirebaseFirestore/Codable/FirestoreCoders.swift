@@ -1,9 +1,9 @@
 // Firestore's own encoder and decoder: the structure coder with the product's types passed through
 // and timestamps and bytes as defaults.
 
-public import FirebaseCore
+import FirebaseCore
 public import FirebaseSharedSwift
-public import Foundation
+import Foundation
 
 /// Firestore's own types, which documents store as they are.
 struct FirestorePassthroughTypes: StructureCodingPassthroughTypeResolver {

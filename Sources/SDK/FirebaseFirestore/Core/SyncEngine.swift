@@ -101,7 +101,9 @@ struct SyncEngine {
     let result = store.execute(query, usePreviousResults: true)
     var view = View(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
-    let change = TargetChange(resumeToken: target.resumeToken)
+    // Another query for the same target (a limit counted from the other side) may be in sync.
+    let isCurrent = (queriesOfTarget[target.id] ?? []).contains { views[$0]?.isCurrent == true }
+    let change = TargetChange(resumeToken: target.resumeToken, isCurrent: isCurrent)
     let applied = view.apply(pending, targetChange: change)
     views[query] = view
     viewOrder.append(query)
@@ -240,7 +242,7 @@ struct SyncEngine {
   mutating func become(user: UserID) {
     closeStreams()
     pipeline = []
-    setOnline(.unknown)
+    if isNetworkEnabled { setOnline(.unknown) }
     let switched = store.become(user: user)
     for waiters in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) {
       for waiter in waiters.value {

@@ -26,7 +26,7 @@ struct View {
   private var documents: DocumentSet
   private var mutated: Set<DocumentName> = []
   private var limbo: Set<DocumentName> = []
-  private var isCurrent = false
+  private(set) var isCurrent = false
   private var hasCachedResults = false
   /// Whether the last snapshot was in sync; nil before the first.
   private var wasSynced: Bool?

@@ -1,6 +1,6 @@
 // A document as the client knows it: what it holds, how fresh that is, and whose changes it shows.
-// Invariant: `version` is the server's version that the contents rest on, also while local changes
-// lie on top; the epoch means that the server has never been heard of.
+// Invariant: `version` is the server's version of the contents; the epoch where they are local
+// changes, or the server has never been heard of.
 
 import FirestoreModel
 
@@ -82,14 +82,13 @@ struct CachedDocument: Hashable, Sendable {
 
   /// Becomes an existing document with these fields.
   mutating func become(found fields: MapValue, version: ModelTimestamp, changes: Changes) {
-    // A document that springs from a local write or an acknowledgement has no creation time yet.
-    self.version = version
+    self.version = changes == .local ? .epoch : version
     contents = .found(fields)
     self.changes = changes
   }
 
   mutating func becomeMissing(version: ModelTimestamp, changes: Changes) {
-    self.version = version
+    self.version = changes == .local ? .epoch : version
     contents = .missing
     self.changes = changes
   }

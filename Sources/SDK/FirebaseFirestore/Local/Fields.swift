@@ -25,4 +25,21 @@ extension MapValue {
       }
     }
   }
+
+  /// The size in memory, roughly, in bytes.
+  var approximateSize: Int { entries.reduce(0) { $0 + $1.key.utf8.count + $1.value.approximateSize } }
+}
+
+extension Value {
+  /// The size in memory, roughly, in bytes.
+  var approximateSize: Int {
+    switch self {
+    case .string(let text): 16 + text.utf8.count
+    case .bytes(let bytes): 16 + bytes.count
+    case .array(let elements): elements.reduce(16) { $0 + $1.approximateSize }
+    case .map(let map): 16 + map.approximateSize
+    case .vector(let numbers): 16 + 8 * numbers.count
+    default: 16
+    }
+  }
 }

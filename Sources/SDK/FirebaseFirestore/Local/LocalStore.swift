@@ -41,7 +41,9 @@ struct LocalStore {
   // MARK: Writes
 
   /// Queues writes and answers with the local view they lead to.
-  mutating func write(_ writes: [Write], at time: ModelTimestamp) -> (batch: BatchID, changes: DocumentChanges) {
+  mutating func write(_ writes: [Write], at time: ModelTimestamp) -> (
+    batch: BatchID, changes: DocumentChanges
+  ) {
     transaction { store in
       var documents: [DocumentName: CachedDocument] = [:]
       var touched: [DocumentName: TouchedFields] = [:]
@@ -52,7 +54,8 @@ struct LocalStore {
         documents[name] = view.document
         touched[name] = view.touched
       }
-      let base = writes.compactMap { write in documents[write.document].flatMap { write.baseWrite(over: $0) } }
+      let base = writes.compactMap { write in documents[write.document].flatMap { write.baseWrite(over: $0) }
+      }
       let batch = store.persistence.addBatch(at: time, base: base, writes: writes)
       for name in batch.documents {
         guard var document = documents[name] else { continue }
@@ -76,7 +79,8 @@ struct LocalStore {
     transaction { store in
       for name in batch.documents {
         var document = store.persistence.document(name)
-        let version = zip(batch.writes, results).last { $0.0.document == name }?.1.updateTime ?? commitTime
+        let version =
+          zip(batch.writes, results).reversed().first { $0.0.document == name }?.1.updateTime ?? commitTime
         // Watch may have been first.
         guard document.version < version else { continue }
         batch.applyAcknowledged(to: &document, results: results, commitTime: commitTime)
@@ -187,8 +191,9 @@ struct LocalStore {
   }
 
   /// Remembers which documents a view shows, and that it had none in limbo.
-  mutating func note(target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool)
-  {
+  mutating func note(
+    target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool
+  ) {
     transaction { store in
       for name in added where store.shown[id, default: []].insert(name).inserted {
         store.showCount[name, default: 0] += 1
@@ -210,9 +215,13 @@ struct LocalStore {
     showCount[name] = count > 1 ? count - 1 : nil
   }
 
-  mutating func collectGarbage() {
+  /// Drops what has been unused longest when the cache has grown beyond a size in bytes.
+  ///
+  /// - Parameter share: the part of all unused targets that go.
+  mutating func collectGarbage(above size: Int, share: Double) {
+    guard persistence.approximateSize >= size else { return }
     let (counts, limbo, active) = (showCount, limboPins, Set(targets.keys))
-    persistence.collectGarbage(active: active) { counts[$0] != nil || limbo.contains($0) }
+    persistence.collectGarbage(active: active, share: share) { counts[$0] != nil || limbo.contains($0) }
   }
 
   // MARK: Local views

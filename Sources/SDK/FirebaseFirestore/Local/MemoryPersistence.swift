@@ -181,8 +181,16 @@ struct MemoryPersistence: Persistence {
     orphans.formUnion(removed)
   }
 
-  mutating func collectGarbage(active: Set<TargetID>, isPinned: (DocumentName) -> Bool) {
-    for data in targets.values where !active.contains(data.id) { forget(data) }
+  var approximateSize: Int {
+    documents.values.reduce(0) { sum, collection in
+      collection.values.reduce(sum) { $0 + $1.fields.approximateSize + 128 }
+    }
+  }
+
+  mutating func collectGarbage(active: Set<TargetID>, share: Double, isPinned: (DocumentName) -> Bool) {
+    let unused = targets.values.filter { !active.contains($0.id) }.sorted { $0.sequence < $1.sequence }
+    let count = Int((Double(unused.count) * share).rounded(.up))
+    for data in unused.prefix(count) { forget(data) }
     for collection in Array(documents.keys) {
       for name in Array((documents[collection] ?? [:]).keys) where !isPinned(name) && !isReferenced(name) {
         removeDocument(name)

@@ -27,7 +27,9 @@ struct MutationBatch: Sendable, Equatable {
     return touched
   }
 
-  func applyAcknowledged(to document: inout CachedDocument, results: [WriteResult], commitTime: ModelTimestamp) {
+  func applyAcknowledged(
+    to document: inout CachedDocument, results: [WriteResult], commitTime: ModelTimestamp
+  ) {
     for (index, write) in writes.enumerated() where write.document == document.name {
       let result = index < results.count ? results[index] : WriteResult(updateTime: nil)
       write.applyAcknowledged(to: &document, result: result, version: result.updateTime ?? commitTime)

@@ -59,6 +59,9 @@ protocol Persistence: Sendable {
   /// The newest global snapshot that has been applied.
   var lastRemoteVersion: ModelTimestamp { get set }
 
-  /// Drops the oldest unused targets and documents that nothing refers to any more.
-  mutating func collectGarbage(active: Set<TargetID>, isPinned: (DocumentName) -> Bool)
+  /// The size of all cached documents, roughly, in bytes.
+  var approximateSize: Int { get }
+  /// Drops a share of the targets out of use, the longest unused first, and the documents that
+  /// nothing refers to then.
+  mutating func collectGarbage(active: Set<TargetID>, share: Double, isPinned: (DocumentName) -> Bool)
 }

@@ -21,7 +21,7 @@ final class GRPCCall: Sendable {
   typealias Observer = @Sendable (CallEvent) -> Void
 
   private let eventLoop: any EventLoop
-  private let state: NIOLoopBound<State>
+  private let state: NIOLoopBoundBox<State>
 
   private final class State {
     var channel: (any Channel)?
@@ -29,13 +29,14 @@ final class GRPCCall: Sendable {
     var isFinished = false
     var waiting: [ByteBuffer] = []
     var observer: Observer?
+
+    init(observer: @escaping Observer) { self.observer = observer }
   }
 
   init(eventLoop: any EventLoop, observer: @escaping Observer) {
     self.eventLoop = eventLoop
-    let state = State()
-    state.observer = observer
-    self.state = NIOLoopBound.make(state, on: eventLoop)
+    let state = State(observer: observer)
+    self.state = NIOLoopBoundBox.makeBoxSendingValue(state, eventLoop: eventLoop)
   }
 
   // MARK: The caller's side, from any thread
@@ -111,13 +112,6 @@ final class GRPCCall: Sendable {
     state.value.isClosed = true
     state.value.channel = nil
     observer?(.ended(error))
-  }
-}
-
-extension NIOLoopBound where Value: AnyObject {
-  /// Binds a fresh object to a loop that need not be the present one: nobody else knows the object.
-  fileprivate static func make(_ value: sending Value, on eventLoop: any EventLoop) -> NIOLoopBound<Value> {
-    NIOLoopBound(_unchecked: value, eventLoop: eventLoop)
   }
 }
 

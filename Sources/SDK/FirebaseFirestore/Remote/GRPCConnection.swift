@@ -13,7 +13,7 @@ import NIOSSL
 final class GRPCConnection: Sendable {
   private let address: ServerAddress
   private let eventLoop: any EventLoop
-  private let state: NIOLoopBound<State>
+  private let state: NIOLoopBoundBox<State>
 
   private final class State {
     /// The connection, or the attempt to make one; nil when the next call has to make it.
@@ -30,7 +30,7 @@ final class GRPCConnection: Sendable {
     self.address = address
     let eventLoop = MultiThreadedEventLoopGroup.singleton.any()
     self.eventLoop = eventLoop
-    state = NIOLoopBound(_unchecked: State(), eventLoop: eventLoop)
+    state = NIOLoopBoundBox.makeBoxSendingValue(State(), eventLoop: eventLoop)
   }
 
   /// Starts a call.
@@ -126,10 +126,11 @@ final class GRPCConnection: Sendable {
             // Servers do not push.
             channel.eventLoop.makeFailedFuture(FirestoreError(.internalError, "unexpected server push"))
           }
-          try pipeline.addHandler(ConnectionKeeper { [weak channel] in
-            guard let channel else { return }
-            self.forget(channel)
-          })
+          try pipeline.addHandler(
+            ConnectionKeeper { [weak channel] in
+              guard let channel else { return }
+              self.forget(channel)
+            })
           multiplexer.succeed(streams)
         }
       }

@@ -51,6 +51,8 @@ struct WatchChangeAggregator {
   private var states: [TargetID: TargetState] = [:]
   private var documents: [DocumentName: CachedDocument] = [:]
   private var targetsOfDocument: [DocumentName: Set<TargetID>] = [:]
+  /// The targets for which a document's state was stated, not just its leaving.
+  private var statedFor: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
   typealias Keys = (TargetID) -> Set<DocumentName>
@@ -133,6 +135,7 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(change, document.name)
     documents[document.name] = document
     targetsOfDocument[document.name, default: []].insert(id)
+    statedFor[document.name, default: []].insert(id)
   }
 
   private mutating func remove(
@@ -143,7 +146,10 @@ struct WatchChangeAggregator {
     // What was never told to be in the target need not be told to have left it.
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
-    if let document { documents[name] = document }
+    if let document {
+      documents[name] = document
+      statedFor[name, default: []].insert(id)
+    }
   }
 
   // MARK: Existence filters
@@ -183,10 +189,11 @@ struct WatchChangeAggregator {
     var event = RemoteEvent(version: version)
     for id in states.keys.sorted() {
       guard isActive(id, targets), let data = targets[id] else { continue }
-      if states[id]?.isCurrent == true, let name = data.target.documentName, documents[name] == nil,
-        !keys(id).contains(name)
+      if states[id]?.isCurrent == true, let name = data.target.documentName,
+        statedFor[name]?.contains(id) != true, !keys(id).contains(name)
       {
-        // A document target that is current without its document: there is none.
+        // A document target that is current without its document: there is none, whatever other
+        // targets said of it before.
         remove(name, from: id, CachedDocument(missing: name, version: version), targets, keys)
       }
       guard let state = states[id], state.hasChanges else { continue }
@@ -208,6 +215,7 @@ struct WatchChangeAggregator {
     }
     documents = [:]
     targetsOfDocument = [:]
+    statedFor = [:]
     resets = [:]
     return event
   }

@@ -21,8 +21,7 @@ extension Google_Firestore_V1_ListenRequest {
     if !data.resumeToken.isEmpty {
       target.resumeToken = Data(data.resumeToken)
     } else if data.snapshotVersion > .epoch {
-      target.readTime = Google_Protobuf_Timestamp(
-        seconds: data.snapshotVersion.seconds, nanos: data.snapshotVersion.nanoseconds)
+      target.readTime = Google_Protobuf_Timestamp(data.snapshotVersion)
     }
     if let count = data.expectedCount { target.expectedCount = .init(Int32(clamping: count)) }
     addTarget = target
@@ -57,11 +56,8 @@ extension WatchChange {
       self = .document(
         try DocumentName(parsing: remove.document), nil, updated: [], removed: remove.removedTargetIds)
     case .filter(let filter):
-      let bits = filter.unchangedNames.bits
-      let names = BloomFilter(
-        bitmap: [UInt8](bits.bitmap), padding: Int(bits.padding),
-        hashCount: Int(filter.unchangedNames.hashCount))
-      self = .filter(filter.targetID, count: Int(filter.count), names: filter.hasUnchangedNames ? names : nil)
+      let names = filter.hasUnchangedNames ? BloomFilter(filter.unchangedNames) : nil
+      self = .filter(filter.targetID, count: Int(filter.count), names: names)
     case .targetChange(let change):
       guard let update = TargetUpdate(change) else { return nil }
       self = .target(update)
@@ -83,7 +79,7 @@ extension WatchChange.TargetUpdate {
     targets = change.targetIds
     resumeToken = [UInt8](change.resumeToken)
     cause =
-      change.hasCause ? FirestoreError(StatusCode(rawValue: change.cause.code), change.cause.message) : nil
+      change.hasCause ? FirestoreError(change.cause) : nil
     // A read time on a message about certain targets is not the end of a snapshot.
     snapshotVersion = change.targetIds.isEmpty && change.hasReadTime ? ModelTimestamp(change.readTime) : nil
   }

@@ -1,0 +1,72 @@
+// The network, pending writes and the end of an instance.
+
+import FirestoreModel
+import Foundation
+
+extension Firestore {
+  /// Uses the network again after `disableNetwork`.
+  @preconcurrency
+  public func enableNetwork(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    client.setNetwork(enabled: true, completion: reporting(completion))
+  }
+
+  /// Uses the network again after `disableNetwork`.
+  public func enableNetwork() async throws { try await Continuations.done { enableNetwork(completion: $0) } }
+
+  /// Stays away from the network: reads come from the cache, writes wait.
+  @preconcurrency
+  public func disableNetwork(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    client.setNetwork(enabled: false, completion: reporting(completion))
+  }
+
+  /// Stays away from the network: reads come from the cache, writes wait.
+  public func disableNetwork() async throws {
+    try await Continuations.done { disableNetwork(completion: $0) }
+  }
+
+  /// Calls back when the server has taken or refused every write made until now.
+  @preconcurrency
+  public func waitForPendingWrites(completion: @escaping @Sendable ((any Error)?) -> Void) {
+    client.waitForPendingWrites { completion($0?.object) }
+  }
+
+  /// Waits until the server has taken or refused every write made until now.
+  public func waitForPendingWrites() async throws {
+    try await Continuations.done { waitForPendingWrites(completion: $0) }
+  }
+
+  /// Calls back each time all listeners show the same state of the database.
+  @discardableResult
+  public func addSnapshotsInSyncListener(_ listener: @escaping () -> Void) -> any ListenerRegistration {
+    let app = AppClosure(call: listener)
+    return client.listenInSync { app.call() }
+  }
+
+  /// Ends the instance: listeners hear nothing more, and every other call but `clearPersistence`
+  /// stops the program. `firestore()` hands out a fresh instance.
+  @preconcurrency
+  public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    end(reporting(completion))
+  }
+
+  /// Ends the instance; returns when it has let go of everything.
+  public func terminate() async throws { try await Continuations.done { terminate(completion: $0) } }
+
+  /// Deletes the cache. Fails with `failedPrecondition` while the instance is in use.
+  @preconcurrency
+  public func clearPersistence(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    let error: FirestoreError? =
+      isInUse
+      ? .failedPrecondition("Persistence cannot be cleared while the client is running.") : nil
+    guard let completion else { return }
+    settings.dispatchQueue.async { completion(error?.object) }
+  }
+
+  /// Deletes the cache. Throws `failedPrecondition` while the instance is in use.
+  public func clearPersistence() async throws {
+    try await Continuations.done { clearPersistence(completion: $0) }
+  }
+
+  /// The indexes of the cache on disk; nil, since the cache is in memory.
+  public var persistentCacheIndexManager: PersistentCacheIndexManager? { nil }
+}

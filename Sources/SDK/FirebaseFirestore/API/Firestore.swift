@@ -1,0 +1,258 @@
+// An instance of Firestore: one database of one app.
+//
+// Invariant: there is at most one live instance for each app and database, and its settings do not
+// change once it is used.
+
+public import FirebaseCore
+import FirestoreModel
+public import Foundation
+
+/// A Firestore database of an app.
+///
+/// ```swift
+/// FirebaseApp.configure()
+/// let db = Firestore.firestore()
+/// db.useEmulator(withHost: "127.0.0.1", port: 8080)
+/// ```
+/// Safe to use from any thread. Callbacks arrive on the main queue unless the settings name another.
+public final class Firestore: NSObject, Sendable {
+  private struct Key: Hashable {
+    let app: String
+    let database: String
+  }
+
+  private struct State {
+    var settings = FirestoreSettings.Values()
+    var client: FirestoreClient?
+    var isTerminated = false
+  }
+
+  private static let instances = Guarded<[Key: Firestore]>([:])
+
+  let databaseName: DatabaseName
+  private let state = Guarded(State())
+
+  /// The app that the instance belongs to.
+  public let app: FirebaseApp
+
+  private init(app: FirebaseApp, name: DatabaseName) {
+    self.app = app
+    databaseName = name
+  }
+
+  // MARK: Instances
+
+  /// The default app's default database. Stops the program before `FirebaseApp.configure()`.
+  @discardableResult
+  public class func firestore() -> Firestore { firestore(database: DatabaseName.defaultDatabase) }
+
+  /// An app's default database.
+  @discardableResult
+  public class func firestore(app: FirebaseApp) -> Firestore {
+    firestore(app: app, database: DatabaseName.defaultDatabase)
+  }
+
+  /// A named database of the default app.
+  @discardableResult
+  public class func firestore(database: String) -> Firestore {
+    guard let app = FirebaseApp.app() else {
+      refuseNow("Failed to get FirebaseApp instance. Call FirebaseApp.configure() before using Firestore")
+    }
+    return firestore(app: app, database: database)
+  }
+
+  /// A named database of an app. Stops the program when the app's options name no project.
+  @discardableResult
+  public class func firestore(app: FirebaseApp, database: String) -> Firestore {
+    guard let project = app.options.projectID, !project.isEmpty else {
+      refuse("FirebaseOptions.projectID must be set to a valid project ID.")
+    }
+    let key = Key(app: app.name, database: database)
+    let (instance, isNew) = instances.withLock { instances in
+      if let existing = instances[key], existing.app === app { return (existing, false) }
+      let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
+      instances[key] = new
+      return (new, true)
+    }
+    if isNew { app.onDelete { [weak instance] in instance?.terminate(completion: nil) } }
+    return instance
+  }
+
+  // MARK: Settings
+
+  /// The settings; a copy. Stops the program when set after first use.
+  public var settings: FirestoreSettings {
+    get { FirestoreSettings(state.withLock { $0.settings }) }
+    set {
+      let values = newValue.values
+      if !values.isSSLEnabled && values.host == FirestoreSettings.defaultHost {
+        refuseNow("You can't set the 'sslEnabled' setting to false unless you also set a non-default 'host'")
+      }
+      let isLate = state.withLock { state in
+        if state.client != nil { return !FirestoreSettings(state.settings).isEqual(newValue) }
+        state.settings = values
+        return false
+      }
+      if isLate {
+        refuseNow(
+          "Firestore instance has already been started and its settings can no longer be changed. You can"
+            + " only set settings before calling any other methods on a Firestore instance.")
+      }
+    }
+  }
+
+  /// Uses a local server, unencrypted. Stops the program after first use.
+  public func useEmulator(withHost host: String, port: Int) {
+    if host.isEmpty { refuse("Cannot use an empty host") }
+    let settings = settings
+    settings.host = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    settings.isSSLEnabled = false
+    self.settings = settings
+  }
+
+  /// The client, started by first use. Stops the program after `terminate`.
+  var client: FirestoreClient {
+    let client = state.withLock { state -> FirestoreClient? in
+      if state.isTerminated { return nil }
+      if let client = state.client { return client }
+      let settings = state.settings
+      guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
+        refuse("The host setting '\(settings.host)' is no host name with an optional port.")
+      }
+      var isEager = false
+      if case .memory(let memory) = settings.cache { isEager = memory.isEager }
+      let client = FirestoreClient(
+        database: databaseName, appID: app.options.googleAppID, address: address,
+        callbackQueue: settings.dispatchQueue, persistence: MemoryPersistence(isEager: isEager))
+      state.client = client
+      return client
+    }
+    guard let client else { refuseNow("The client has already been terminated.") }
+    return client
+  }
+
+  /// Whether the instance has been used and not been ended.
+  var isInUse: Bool { state.withLock { $0.client != nil && !$0.isTerminated } }
+
+  /// Ends the client and makes room for a fresh instance.
+  func end(_ completion: (@Sendable (FirestoreError?) -> Void)?) {
+    let (client, queue) = state.withLock { state in
+      state.isTerminated = true
+      return (state.client, state.settings.dispatchQueue)
+    }
+    Firestore.instances.withLock { instances in
+      let key = Key(app: app.name, database: databaseName.database)
+      if instances[key] === self { instances[key] = nil }
+    }
+    if let client {
+      client.terminate(completion)
+    } else if let completion {
+      queue.async { completion(nil) }
+    }
+  }
+
+  /// Prints what the SDK does, or stops printing it.
+  public class func enableLogging(_ logging: Bool) {
+    FirebaseConfiguration.shared.setLoggerLevel(logging ? .debug : .notice)
+  }
+
+  // MARK: References
+
+  /// A collection by its path. Stops the program for the path of a document.
+  @discardableResult
+  public func collection(_ collectionPath: String) -> CollectionReference {
+    collection(PathReader.parse(collectionPath), collectionPath)
+  }
+
+  func collection(_ path: ResourcePath, _ text: String) -> CollectionReference {
+    _ = client
+    guard let name = CollectionName(database: databaseName, path: path) else {
+      refuse(
+        "Invalid collection reference. Collection references must have an odd number of segments, but"
+          + " \(text) has \(path.count)")
+    }
+    return CollectionReference(name, self)
+  }
+
+  /// A document by its path. Stops the program for the path of a collection.
+  @discardableResult
+  public func document(_ documentPath: String) -> DocumentReference {
+    document(PathReader.parse(documentPath), documentPath)
+  }
+
+  func document(_ path: ResourcePath, _ text: String) -> DocumentReference {
+    _ = client
+    guard let name = DocumentName(database: databaseName, path: path) else {
+      refuse(
+        "Invalid document reference. Document references must have an even number of segments, but"
+          + " \(text) has \(path.count)")
+    }
+    return DocumentReference(name, self)
+  }
+
+  /// All collections of an ID, wherever they are.
+  @discardableResult
+  public func collectionGroup(_ collectionID: String) -> Query {
+    if collectionID.isEmpty { refuse("Collection ID cannot be empty") }
+    if collectionID.utf8.contains(UInt8(ascii: "/")) {
+      refuse("Invalid collection ID (\(collectionID)). Collection IDs must not contain / in them.")
+    }
+    _ = client
+    let query = StructuredQuery(from: [.init(collectionID, allDescendants: true)])
+    return Query(ModelQuery(parent: ParentName(rootOf: databaseName), query), firestore: self)
+  }
+
+  // MARK: Writing
+
+  /// A batch of writes that happen together.
+  @discardableResult
+  public func batch() -> WriteBatch {
+    _ = client
+    return WriteBatch(self)
+  }
+
+  func write(_ writes: [Write], completion: (@Sendable ((any Error)?) -> Void)?) {
+    client.write(writes, completion: reporting(completion))
+  }
+
+  func write(_ writes: [Write]) async throws {
+    try await Continuations.done { done in write(writes, completion: done) }
+  }
+
+  /// Runs a transaction: the block reads, then writes; all of it is tried up to five times.
+  ///
+  /// The block runs on a queue of the SDK and must not wait for the main queue. The completion
+  /// gets what the block returned, or the error.
+  public func runTransaction(
+    _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
+    completion: @escaping (Any?, (any Error)?) -> Void
+  ) {
+    runTransaction(with: nil, block: updateBlock, completion: completion)
+  }
+
+  /// Runs a transaction as the options say.
+  public func runTransaction(
+    with options: TransactionOptions?, block updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
+    completion: @escaping (Any?, (any Error)?) -> Void
+  ) {
+    _ = client
+    let app = AppClosure(call: completion)
+    TransactionRunner(self, block: updateBlock) { value, error in app.call(value.call, error) }
+      .run(attemptsLeft: (options ?? TransactionOptions()).maxAttempts)
+  }
+
+  /// Runs a transaction; returns what the block returned.
+  public func runTransaction(
+    _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?
+  ) async throws -> sending Any? {
+    _ = client
+    let value: AppClosure<Any?> = try await withCheckedThrowingContinuation { continuation in
+      TransactionRunner(self, block: updateBlock) { value, error in
+        if let error { continuation.resume(throwing: error) } else { continuation.resume(returning: value) }
+      }
+      .run(attemptsLeft: TransactionOptions().maxAttempts)
+    }
+    nonisolated(unsafe) let result = value.call
+    return result
+  }
+}

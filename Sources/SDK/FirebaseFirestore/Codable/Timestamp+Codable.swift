@@ -1,0 +1,30 @@
+// Timestamps for coders other than Firestore's own, which stores them as they are.
+
+public import FirebaseCore
+import FirestoreModel
+
+extension Timestamp: Codable {
+  private enum CodingKeys: String, CodingKey { case seconds, nanoseconds }
+
+  /// Reads the keys `seconds` and `nanoseconds`.
+  ///
+  /// - Throws: `DecodingError.dataCorrupted` for a time that no timestamp can hold.
+  public convenience init(from decoder: any Swift.Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    let time = ModelTimestamp(
+      seconds: try container.decode(Int64.self, forKey: .seconds),
+      nanoseconds: try container.decode(Int32.self, forKey: .nanoseconds))
+    guard time.isInRange else {
+      throw DecodingError.dataCorrupted(
+        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "Timestamp out of range."))
+    }
+    self.init(seconds: time.seconds, nanoseconds: time.nanoseconds)
+  }
+
+  /// Writes the keys `seconds` and `nanoseconds`.
+  public func encode(to encoder: any Swift.Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(seconds, forKey: .seconds)
+    try container.encode(nanoseconds, forKey: .nanoseconds)
+  }
+}

@@ -1,0 +1,66 @@
+// One attempt at a transaction: what it read, and what it writes if nothing has changed since.
+//
+// Invariant: everything read is part of the commit, by a precondition on its write or by a check of
+// its own, so that a commit that succeeds saw nothing out of date.
+
+import FirestoreModel
+
+struct TransactionAttempt {
+  private var versions: [DocumentName: ModelTimestamp] = [:]
+  private var order: [DocumentName] = []
+  private var written: Set<DocumentName> = []
+  private(set) var writes: [Write] = []
+  /// A mistake that no further attempt can mend.
+  private(set) var failure: FirestoreError?
+
+  static let readsFirst = FirestoreError.invalidArgument(
+    "Firestore transactions require all reads to be executed before all writes.")
+
+  /// Whether reading is still allowed.
+  mutating func mayRead() -> FirestoreError? {
+    if !writes.isEmpty { failure = failure ?? TransactionAttempt.readsFirst }
+    return failure
+  }
+
+  /// Takes note of a document that was read.
+  mutating func note(_ document: CachedDocument) -> FirestoreError? {
+    if let before = versions[document.name] {
+      return before == document.version ? nil : .aborted("Document version changed between two reads.")
+    }
+    versions[document.name] = document.version
+    order.append(document.name)
+    return nil
+  }
+
+  mutating func add(_ write: Write) {
+    var write = write
+    let name = write.document
+    if let version = versions[name], !written.contains(name) {
+      if write.precondition == .exists(true), version == .epoch {
+        failure = failure ?? .invalidArgument("Can't update a document that doesn't exist.")
+      }
+      write.precondition = TransactionAttempt.condition(version)
+    }
+    written.insert(name)
+    writes.append(write)
+  }
+
+  private static func condition(_ version: ModelTimestamp) -> Precondition {
+    version == .epoch ? .exists(false) : .updateTime(version)
+  }
+
+  /// Everything to commit, checks of what was only read included.
+  var commit: [Write] {
+    let checks = order.filter { !written.contains($0) }.map { name in
+      Write(.verify(name), precondition: TransactionAttempt.condition(versions[name] ?? .epoch))
+    }
+    return writes + checks
+  }
+}
+
+extension FirestoreError {
+  /// Whether another attempt at a transaction may succeed.
+  var allowsAnotherAttempt: Bool {
+    code == .aborted || code == .failedPrecondition || code == .alreadyExists || !code.isPermanent
+  }
+}

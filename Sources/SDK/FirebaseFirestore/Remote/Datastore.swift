@@ -1,0 +1,161 @@
+// The server's calls as the client uses them: the two streams and the few single requests.
+
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import Foundation
+import NIOCore
+import SwiftProtobuf
+
+/// What the client tells the server about itself with every call.
+struct CallContext: Sendable {
+  let database: DatabaseName
+  let appID: String
+  /// The token of the signed-in user, nil while nobody is signed in.
+  let token: String?
+
+  var metadata: [(String, String)] {
+    var result = [
+      ("x-goog-api-client", "gl-swift/ fire/ hearth/"),
+      ("google-cloud-resource-prefix", "\(database)"),
+      ("x-goog-request-params", "\(database)"),
+    ]
+    if !appID.isEmpty { result.append(("x-firebase-gmpid", appID)) }
+    if let token { result.append(("authorization", "Bearer \(token)")) }
+    return result
+  }
+}
+
+struct Datastore: Sendable {
+  let database: DatabaseName
+  let appID: String
+  let connection: GRPCConnection
+
+  private var context: CallContext { CallContext(database: database, appID: appID, token: nil) }
+
+  // MARK: Streams
+
+  func open(_ kind: StreamKind, observer: @escaping GRPCCall.Observer) -> GRPCCall {
+    connection.call(kind == .watch ? "Listen" : "Write", metadata: context.metadata, observer: observer)
+  }
+
+  // MARK: Single requests
+
+  /// Reads documents as they are now, for a transaction.
+  func documents(
+    _ names: [DocumentName],
+    completion: @escaping @Sendable (Result<[CachedDocument], FirestoreError>) -> Void
+  ) {
+    var request = Google_Firestore_V1_BatchGetDocumentsRequest()
+    request.database = database.description
+    request.documents = names.map(\.description)
+    unary("BatchGetDocuments", request, Google_Firestore_V1_BatchGetDocumentsResponse.self) { result in
+      completion(result.flatMap(Datastore.documents))
+    }
+  }
+
+  private static func documents(
+    _ responses: [Google_Firestore_V1_BatchGetDocumentsResponse]
+  ) -> Result<[CachedDocument], FirestoreError> {
+    var documents: [CachedDocument] = []
+    do throws(FirestoreError) {
+      for response in responses {
+        switch response.result {
+        case .found(let message):
+          let document = try Document(message)
+          documents.append(
+            CachedDocument(
+              found: document.name, fields: document.fields, version: document.updateTime,
+              createTime: document.createTime))
+        case .missing(let name):
+          // A missing document has the version zero: that is what its precondition is made from.
+          documents.append(CachedDocument(missing: try DocumentName(parsing: name), version: .epoch))
+        case nil: continue
+        }
+      }
+      return .success(documents)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Commits writes at once, past the mutation queue.
+  func commit(_ writes: [Write], completion: @escaping @Sendable (FirestoreError?) -> Void) {
+    var request = Google_Firestore_V1_CommitRequest()
+    request.database = database.description
+    request.writes = writes.map { Google_Firestore_V1_Write($0) }
+    unary("Commit", request, Google_Firestore_V1_CommitResponse.self) { result in
+      switch result {
+      case .success: completion(nil)
+      case .failure(let error): completion(error)
+      }
+    }
+  }
+
+  /// Computes aggregates over a query's result.
+  func aggregate(
+    _ query: ModelQuery, _ aggregations: [AggregationQuery.Aggregation],
+    completion: @escaping @Sendable (Result<[String: Value], FirestoreError>) -> Void
+  ) {
+    var request = Google_Firestore_V1_RunAggregationQueryRequest()
+    request.parent = query.parent.description
+    request.structuredAggregationQuery = Google_Firestore_V1_StructuredAggregationQuery(
+      AggregationQuery(query.structured, aggregations))
+    unary("RunAggregationQuery", request, Google_Firestore_V1_RunAggregationQueryResponse.self) { result in
+      completion(
+        result.flatMap { responses in
+          do throws(FirestoreError) {
+            var values: [String: Value] = [:]
+            for (alias, value) in responses.first?.result.aggregateFields ?? [:] {
+              values[alias] = try Value(value)
+            }
+            return .success(values)
+          } catch {
+            return .failure(error)
+          }
+        })
+    }
+  }
+
+  private func unary<Request: Message, Response: Message & Sendable>(
+    _ method: String, _ request: Request, _ type: Response.Type,
+    completion: @escaping @Sendable (Result<[Response], FirestoreError>) -> Void
+  ) {
+    let bytes: [UInt8]
+    do {
+      bytes = try request.serializedBytes()
+    } catch {
+      completion(.failure(.invalidArgument("The request cannot be written: \(error)")))
+      return
+    }
+    let gathered = ResponseCollector<Response>()
+    let call = connection.call(method, metadata: context.metadata) { event in
+      switch event {
+      case .opened: break
+      case .message(let buffer): gathered.add(buffer)
+      case .ended(let status): completion(gathered.finish(status))
+      }
+    }
+    call.send(bytes)
+    call.finishSending()
+  }
+}
+
+/// Gathers a call's messages. Safe to share because a call reports on one event loop only.
+private final class ResponseCollector<Response: Message & Sendable>: @unchecked Sendable {
+  private var responses: [Response] = []
+  private var failure: FirestoreError?
+
+  func add(_ buffer: ByteBuffer) {
+    do {
+      responses.append(try Response(serializedBytes: Array(buffer.readableBytesView)))
+    } catch {
+      failure = .internalError("The server's answer cannot be read: \(error)")
+    }
+  }
+
+  func finish(_ status: FirestoreError) -> Result<[Response], FirestoreError> {
+    if status.code != .ok { return .failure(status) }
+    return failure.map { .failure($0) } ?? .success(responses)
+  }
+}

@@ -1,0 +1,394 @@
+// Plays one JSON case: feeds the engine, imitates the server's end of both streams, and compares
+// what listeners were told and what is being watched with what the case expects.
+
+import FirestoreModel
+import Foundation
+
+@testable import FirebaseFirestore
+
+struct SyncSpecRunner {
+  typealias JSON = [String: Any]
+
+  static let database = DatabaseName(project: "test-project")
+
+  private struct Heard {
+    let query: String
+    let snapshot: ViewSnapshot?
+    let error: FirestoreError?
+  }
+
+  private let steps: [JSON]
+  private let config: JSON
+  private var engine: SyncEngine
+  private var nextID = 1
+  private var listeners: [ListenerID: String] = [:]
+  private var listenerOfTarget: [String: ListenerID] = [:]
+  private var heard: [Heard] = []
+  private var inSync = 0
+  private var inSyncListeners: [ListenerID] = []
+  private var waitersDone = 0
+  private var waiters: Set<CompletionID> = []
+  private var writesOfCompletion: [CompletionID: String] = [:]
+  private var acknowledged: [String] = []
+  private var rejected: [String] = []
+  private var watched: [TargetID: TargetData] = [:]
+  private var outstanding: [[Write]] = []
+  private var watchRequests = 0
+  private var writeRequests = 0
+  private var timers: [EngineTimer: Double] = [:]
+  private var user: UserID = nil
+  private var expectedTargets: JSON = [:]
+  private var expectedLimbo: Set<String> = []
+  private var expectedQueued: [String] = []
+  private var expectedLimboWasStated = false
+
+  init(_ body: JSON) {
+    steps = body["steps"] as? [JSON] ?? []
+    config = body["config"] as? JSON ?? [:]
+    let isEager = config["useEagerGCForMemory"] as? Bool ?? true
+    engine = SyncSpecRunner.engine(MemoryPersistence(isEager: isEager), config)
+  }
+
+  private static func engine(_ persistence: any Persistence, _ config: JSON) -> SyncEngine {
+    let limit = config["maxConcurrentLimboResolutions"] as? Int ?? 100
+    var engine = SyncEngine(persistence: persistence, seed: 1, maxLimboResolutions: limit)
+    engine.enableNetwork()
+    return engine
+  }
+
+  static func reasonToSkip(_ body: JSON) -> String? {
+    let tags = body["tags"] as? [String] ?? []
+    let config = body["config"] as? JSON ?? [:]
+    let steps = Set((body["steps"] as? [JSON] ?? []).flatMap(\.keys))
+    if (config["numClients"] as? Int ?? 1) > 1 || tags.contains("multi-client") {
+      return "several clients on one cache"
+    }
+    if steps.contains("failDatabase") { return "failing persistence" }
+    if steps.contains("loadBundle") { return "bundles" }
+    if steps.contains("setIndexConfiguration") { return "indexes of the cache" }
+    if steps.contains("applyClientState") { return "several clients on one cache" }
+    return nil
+  }
+
+  mutating func run() -> String? {
+    settle()
+    for (number, step) in steps.enumerated() {
+      if let problem = play(step) ?? check(step) { return "step \(number): \(problem)" }
+    }
+    return nil
+  }
+
+  // MARK: Playing
+
+  private mutating func play(_ step: JSON) -> String? {
+    for (kind, value) in step where !kind.hasPrefix("expected") && kind != "clientIndex" {
+      if let problem = play(kind, value) { return problem }
+      settle()
+    }
+    return nil
+  }
+
+  private mutating func play(_ kind: String, _ value: Any) -> String? {
+    switch kind {
+    case "drainQueue": break
+    case "userListen": listen(value as? JSON ?? [:])
+    case "userUnlisten":
+      let parts = value as? [Any] ?? []
+      let key = SpecReader.key(parts.last as? JSON ?? [:])
+      if let id = listenerOfTarget.removeValue(forKey: key) {
+        listeners[id] = nil
+        engine.unlisten(id)
+      }
+    case "userSet", "userPatch", "userDelete": write(kind, value)
+    case "watchAck": receive(.target(.init(kind: .add, targets: SpecReader.targets(value))))
+    case "watchCurrent":
+      let parts = value as? [Any] ?? []
+      receive(
+        .target(
+          .init(
+            kind: .current, targets: SpecReader.targets(parts.first ?? []),
+            resumeToken: Array((parts.last as? String ?? "").utf8))))
+    case "watchReset": receive(.target(.init(kind: .reset, targets: SpecReader.targets(value))))
+    case "watchRemove":
+      let body = value as? JSON ?? [:]
+      let cause = (body["cause"] as? JSON).map(SpecReader.error)
+      let ids = SpecReader.targets(body["targetIds"] ?? [])
+      receive(.target(.init(kind: .remove, targets: ids, cause: cause)))
+      if cause != nil { for id in ids { watched[id] = nil } }
+    case "watchSnapshot":
+      let body = value as? JSON ?? [:]
+      let ids = SpecReader.targets(body["targetIds"] ?? [])
+      receive(
+        .target(
+          .init(
+            kind: .noChange, targets: ids, resumeToken: Array((body["resumeToken"] as? String ?? "").utf8),
+            snapshotVersion: ids.isEmpty ? SpecReader.version(body["version"]) : nil)))
+    case "watchEntity": for change in SpecReader.entities(value as? JSON ?? [:]) { receive(change) }
+    case "watchFilter":
+      let body = value as? JSON ?? [:]
+      let keys = body["keys"] as? [String] ?? []
+      for id in SpecReader.targets(body["targetIds"] ?? []) {
+        receive(.filter(id, count: keys.count, names: SpecReader.bloomFilter(body["bloomFilter"])))
+      }
+    case "watchStreamClose":
+      let body = value as? JSON ?? [:]
+      watched = [:]
+      engine.watchStreamClosed(engine.watch.number, SpecReader.error(body["error"] as? JSON ?? [:]))
+      settle()
+      if body["runBackoffTimer"] as? Bool == true { fire(.backoff(.watch)) }
+    case "writeAck":
+      let body = value as? JSON ?? [:]
+      guard !outstanding.isEmpty else { return "no write to acknowledge" }
+      let writes = outstanding.removeFirst()
+      let version = SpecReader.version(body["version"])
+      engine.writeAcknowledged(
+        engine.writing.number, results: writes.map { _ in WriteResult(updateTime: version) },
+        commitTime: version)
+    case "failWrite":
+      let body = value as? JSON ?? [:]
+      guard !outstanding.isEmpty else { return "no write to fail" }
+      outstanding = []
+      engine.writeStreamClosed(engine.writing.number, SpecReader.error(body["error"] as? JSON ?? [:]))
+      settle()
+      if body["keepInQueue"] as? Bool == true { fire(.backoff(.write)) }
+    case "enableNetwork":
+      if value as? Bool == true { engine.enableNetwork() } else { engine.disableNetwork() }
+    case "runTimer": return run(timer: value as? String ?? "")
+    case "changeUser":
+      user = value as? String
+      engine.become(user: user)
+    case "addSnapshotsInSyncListener":
+      let id = newListener("")
+      inSyncListeners.append(id)
+      engine.addInSyncListener(id)
+    case "removeSnapshotsInSyncListener":
+      if let id = inSyncListeners.popLast() { engine.removeInSyncListener(id) }
+    case "waitForPendingWrites":
+      let id = CompletionID(number: nextID)
+      nextID += 1
+      waiters.insert(id)
+      engine.waitForPendingWrites(id)
+    case "restart", "clearPersistence", "shutdown": return restart(kind)
+    case "triggerLruGC": engine.store.collectGarbage(above: value as? Int ?? 0, share: 1)
+    default: return "unknown step \(kind)"
+    }
+    return nil
+  }
+
+  private mutating func newListener(_ key: String) -> ListenerID {
+    let id = ListenerID(number: nextID)
+    nextID += 1
+    listeners[id] = key
+    return id
+  }
+
+  private mutating func listen(_ body: JSON) {
+    let json = body["query"] as? JSON ?? [:]
+    let key = SpecReader.key(json)
+    let id = newListener(key)
+    listenerOfTarget[key] = id
+    let wishes = body["options"] as? JSON ?? [:]
+    let options = ListenerOptions(
+      includeMetadataChanges: wishes["includeMetadataChanges"] as? Bool ?? true,
+      // The suites' own runners do not wait either, whatever a case says.
+      waitForSyncWhenOnline: false, cacheOnly: wishes["source"] as? String == "cache")
+    engine.listen(id, to: SpecReader.query(json), options: options)
+  }
+
+  private mutating func write(_ kind: String, _ value: Any) {
+    let parts = value as? [Any] ?? [value]
+    let path = parts.first as? String ?? ""
+    let name = SpecReader.name(path)
+    let json = parts.count > 1 ? parts[1] as? JSON ?? [:] : [:]
+    let write: Write =
+      switch kind {
+      case "userSet": Write(.update(name, fields: SpecReader.fields(json)))
+      case "userPatch": SpecReader.patch(name, json)
+      default: Write(.delete(name))
+      }
+    let id = CompletionID(number: nextID)
+    nextID += 1
+    writesOfCompletion[id] = path
+    engine.write([write], at: .epoch, completion: id)
+  }
+
+  private mutating func receive(_ change: WatchChange) {
+    engine.watchReceived(engine.watch.number, change)
+    settle()
+  }
+
+  private mutating func restart(_ kind: String) -> String? {
+    _ = engine.shutDown()
+    settle()
+    if kind == "shutdown" { return nil }
+    let isEager = config["useEagerGCForMemory"] as? Bool ?? true
+    var persistence = kind == "restart" ? engine.store.persistence : MemoryPersistence(isEager: isEager)
+    persistence.become(user: user)
+    timers = [:]
+    watched = [:]
+    outstanding = []
+    listenerOfTarget = [:]
+    engine = SyncSpecRunner.engine(persistence, config)
+    return nil
+  }
+
+  // MARK: Timers
+
+  private mutating func fire(_ timer: EngineTimer) {
+    guard timers.removeValue(forKey: timer) != nil else { return }
+    engine.timerFired(timer)
+    settle()
+  }
+
+  private mutating func run(timer name: String) -> String? {
+    let last: EngineTimer? =
+      switch name {
+      case "online_state_timeout": .onlineState
+      case "listen_stream_idle": .idle(.watch)
+      case "write_stream_idle": .idle(.write)
+      case "listen_stream_connection_backoff": .backoff(.watch)
+      case "write_stream_connection_backoff": .backoff(.write)
+      case "all", "client_metadata_refresh", "async_queue_retry": nil
+      default: nil
+      }
+    if last == nil, name != "all" { return "unknown timer \(name)" }
+    for (timer, _) in timers.sorted(by: { $0.value < $1.value }) {
+      fire(timer)
+      if timer == last { break }
+    }
+    return nil
+  }
+
+  // MARK: The surroundings
+
+  /// Does what the engine asks, as a server would that answers connections and handshakes at once.
+  private mutating func settle() {
+    while true {
+      let actions = engine.takeActions()
+      if actions.isEmpty { return }
+      for action in actions { perform(action) }
+    }
+  }
+
+  private mutating func perform(_ action: EngineAction) {
+    switch action {
+    case .snapshot(let id, let snapshot):
+      if let key = listeners[id] { heard.append(Heard(query: key, snapshot: snapshot, error: nil)) }
+    case .failure(let id, let error):
+      if let key = listeners.removeValue(forKey: id) {
+        listenerOfTarget[key] = nil
+        heard.append(Heard(query: key, snapshot: nil, error: error))
+      }
+    case .inSync: inSync += 1
+    case .completed(let id, let error):
+      if waiters.remove(id) != nil {
+        waitersDone += 1
+      } else if let path = writesOfCompletion.removeValue(forKey: id) {
+        if error == nil { acknowledged.append(path) } else { rejected.append(path) }
+      }
+    case .connect(.watch, let number):
+      watched = [:]
+      engine.watchStreamOpened(number)
+    case .connect(.write, let number):
+      outstanding = []
+      engine.writeStreamOpened(number)
+    case .disconnect(.watch, _): watched = [:]
+    case .disconnect(.write, _): outstanding = []
+    case .send(_, .addTarget(let data)):
+      watchRequests += 1
+      watched[data.id] = data
+    case .send(_, .removeTarget(let id)):
+      watchRequests += 1
+      watched[id] = nil
+    case .send(_, .handshake):
+      writeRequests += 1
+      engine.writeHandshakeDone(engine.writing.number)
+    case .send(_, .writes(let writes)):
+      writeRequests += 1
+      if !writes.isEmpty { outstanding.append(writes) }
+    case .startTimer(let timer, let seconds): timers[timer] = seconds
+    case .stopTimer(let timer): timers[timer] = nil
+    case .renewToken, .warn: break
+    }
+  }
+
+  // MARK: Checking
+
+  private mutating func check(_ step: JSON) -> String? {
+    defer {
+      heard = []
+      inSync = 0
+      waitersDone = 0
+      acknowledged = []
+      rejected = []
+    }
+    let state = step["expectedState"] as? JSON
+    if let targets = state?["activeTargets"] as? JSON { expectedTargets = targets }
+    if let limbo = state?["activeLimboDocs"] as? [String] {
+      expectedLimbo = Set(limbo)
+      expectedLimboWasStated = true
+    }
+    if let queued = state?["enqueuedLimboDocs"] as? [String] { expectedQueued = queued }
+    // A case that expects targets expects the stream that carries them, however long it waits.
+    if !expectedTargets.isEmpty, !engine.watch.isOpen { fire(.backoff(.watch)) }
+    return checkEvents(step) ?? checkState(state)
+  }
+
+  private func checkEvents(_ step: JSON) -> String? {
+    let expected = (step["expectedSnapshotEvents"] as? [JSON] ?? []).map(SpecReader.eventText).sorted()
+    let actual = heard.map { SpecReader.eventText(query: $0.query, $0.snapshot, $0.error) }.sorted()
+    if expected != actual { return "events expected:\n\(expected)\n     but heard:\n\(actual)" }
+    let expectedInSync = step["expectedSnapshotsInSyncEvents"] as? Int ?? 0
+    if expectedInSync != inSync { return "in-sync events \(inSync), expected \(expectedInSync)" }
+    let expectedWaits = step["expectedWaitForPendingWritesEvents"] as? Int ?? 0
+    if expectedWaits != waitersDone { return "waits done \(waitersDone), expected \(expectedWaits)" }
+    return nil
+  }
+
+  private func checkState(_ state: JSON?) -> String? {
+    if let callbacks = state?["userCallbacks"] as? JSON {
+      let done = callbacks["acknowledgedDocs"] as? [String] ?? []
+      let refused = callbacks["rejectedDocs"] as? [String] ?? []
+      if done != acknowledged || refused != rejected {
+        return "callbacks \(acknowledged) \(rejected), expected \(done) \(refused)"
+      }
+    }
+    if let count = state?["numOutstandingWrites"] as? Int, count != outstanding.count {
+      return "outstanding writes \(outstanding.count), expected \(count)"
+    }
+    if let count = state?["watchStreamRequestCount"] as? Int, count != watchRequests {
+      return "watch requests \(watchRequests), expected \(count)"
+    }
+    if let count = state?["writeStreamRequestCount"] as? Int, count != writeRequests {
+      return "write requests \(writeRequests), expected \(count)"
+    }
+    let limbo = Set(engine.limboTargets.keys.map(\.path.description))
+    if expectedLimboWasStated, limbo != expectedLimbo { return "limbo \(limbo), expected \(expectedLimbo)" }
+    let queued = engine.enqueuedLimbo.map(\.path.description)
+    if Set(queued) != Set(expectedQueued) { return "queued limbo \(queued), expected \(expectedQueued)" }
+    return engine.isNetworkEnabled ? checkTargets() : nil
+  }
+
+  private func checkTargets() -> String? {
+    let expectedIDs = Set(expectedTargets.keys.compactMap { TargetID($0) })
+    if Set(watched.keys) != expectedIDs {
+      return "watched targets \(watched.keys.sorted()), expected \(expectedIDs.sorted())"
+    }
+    for (text, value) in expectedTargets {
+      guard let id = TargetID(text), let data = watched[id], let body = value as? JSON,
+        let query = (body["queries"] as? [JSON])?.first
+      else { continue }
+      if SpecReader.query(query).target != data.target { return "target \(id) is \(data.target)" }
+      let token = String(decoding: data.resumeToken, as: UTF8.self)
+      if let expected = body["resumeToken"] as? String, token != expected {
+        return "target \(id) resumes from '\(token)', expected '\(expected)'"
+      }
+      if let expected = body["readTime"], data.snapshotVersion != SpecReader.version(expected) {
+        return "target \(id) is at \(data.snapshotVersion.microseconds)"
+      }
+      let purpose = body["targetPurpose"] as? String
+      if SpecReader.purpose(purpose) != data.purpose { return "target \(id) has purpose \(data.purpose)" }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,50 @@
+// The public JSON cases of the client's sync engine, driven through the real engine.
+//
+// `HEARTH_CONFORMANCE` names the folder with the cases; without it the test says so and does
+// nothing. Every file and case that is found is counted: it passes, or is skipped for a reason that
+// is printed, or is among the cases known not to pass yet; anything else fails the test, and so
+// does a known case that passes.
+
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct SyncSpecTests {
+  /// Cases that do not pass yet. The list may only shrink.
+  static let knownFailures: Set<String> = []
+
+  @Test func everyPublicSyncCaseIsMetOrAccountedFor() throws {
+    guard let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] else {
+      print("sync specs: HEARTH_CONFORMANCE is not set, nothing run")
+      return
+    }
+    let folder = URL(fileURLWithPath: root).appendingPathComponent("firestore-sync-specs")
+    let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+      .filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }
+    #expect(!files.isEmpty)
+    var run = 0
+    var passed = 0
+    var skipped: [String: Int] = [:]
+    var failures: [String] = []
+    for file in files {
+      let cases = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any] ?? [:]
+      for (name, body) in cases.sorted(by: { $0.key < $1.key }) {
+        let body = body as? [String: Any] ?? [:]
+        if let reason = SyncSpecRunner.reasonToSkip(body) {
+          skipped[reason, default: 0] += 1
+          continue
+        }
+        run += 1
+        var runner = SyncSpecRunner(body)
+        let problem = runner.run()
+        let isKnown = SyncSpecTests.knownFailures.contains(name)
+        if problem == nil { passed += 1 }
+        if let problem, !isKnown { failures.append("\(file.lastPathComponent): \(name): \(problem)") }
+        if problem == nil, isKnown { failures.append("\(name) passes: take it off the list") }
+      }
+    }
+    print("sync specs: run \(run), passed \(passed), known failures \(run - passed), skipped", skipped)
+    for failure in failures { Issue.record("\(failure)") }
+  }
+}
