@@ -133,7 +133,7 @@ struct WatchChangeAggregator {
     guard isActive(id, targets) else { return }
     let change: TargetState.Change = keys(id).contains(document.name) ? .modified : .added
     states[id, default: TargetState()].record(change, document.name)
-    documents[document.name] = document
+    keepNewest(document)
     targetsOfDocument[document.name, default: []].insert(id)
     statedFor[document.name, default: []].insert(id)
   }
@@ -147,9 +147,18 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
     if let document {
-      documents[name] = document
+      keepNewest(document)
       statedFor[name, default: []].insert(id)
     }
+  }
+
+  /// Targets may be at different times before the snapshot is complete: the newest word counts, and
+  /// the version zero, which no document has, always.
+  private mutating func keepNewest(_ document: CachedDocument) {
+    if let known = documents[document.name], known.version > document.version, document.version != .epoch {
+      return
+    }
+    documents[document.name] = document
   }
 
   // MARK: Existence filters

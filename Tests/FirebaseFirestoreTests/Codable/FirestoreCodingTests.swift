@@ -1,0 +1,153 @@
+// Codable values against documents: what each Swift type is stored as, and what each stored type
+// becomes.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+import Testing
+
+private struct Trio: Codable {
+  @DocumentID var id: String?
+  @ServerTimestamp var updated: Date?
+  @ExplicitNull var sub: String?
+  var note: String?
+}
+
+private struct Passed: Codable {
+  var at: GeoPoint
+  var when: Timestamp
+  var day: Date
+  var raw: Data
+  var link: URL
+  var vector: VectorValue
+  var ref: DocumentReference
+  var deep: [String: [Inner]]
+  struct Inner: Codable, Equatable { var n: Int }
+}
+
+private struct WithReference: Codable {
+  @DocumentID var self_: DocumentReference?
+  var n: Int
+}
+
+@Suite struct FirestoreCodingTests {
+  private let client = TestClient.make(port: 1)
+
+  @Test func nilIsLeftOutOrNullOrTheServersTime() throws {
+    let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: nil, sub: nil))
+    #expect(Set(fields.keys) == ["updated", "sub"])
+    #expect(fields["sub"] is NSNull)
+    #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
+  }
+
+  @Test func anAbsentExplicitNullIsAMissingKey() throws {
+    let document = client.document("b/x")
+    #expect {
+      try Firestore.Decoder().decode(Trio.self, from: ["updated": Timestamp()], in: document)
+    } throws: { error in
+      if case DecodingError.keyNotFound(let key, _) = error { return key.stringValue == "sub" }
+      return false
+    }
+    let decoded = try Firestore.Decoder().decode(
+      Trio.self, from: ["updated": NSNull(), "sub": NSNull(), "id": "ignored"], in: document)
+    #expect(decoded.id == "x" && decoded.updated == nil && decoded.sub == nil && decoded.note == nil)
+  }
+
+  @Test func theDocumentIDNeedsAReferenceAndIsNeverWritten() throws {
+    #expect(throws: FirestoreDecodingError.self) {
+      try Firestore.Decoder().decode(Trio.self, from: ["updated": NSNull(), "sub": NSNull()])
+    }
+    #expect(throws: FirestoreDecodingError.self) {
+      try JSONDecoder().decode(WithReference.self, from: Data(#"{"self_": null, "n": 1}"#.utf8))
+    }
+    let document = client.document("b/y")
+    let decoded = try Firestore.Decoder().decode(WithReference.self, from: ["n": 1], in: document)
+    #expect(decoded.self_ == document)
+    #expect(try Firestore.Encoder().encode(decoded).keys.sorted() == ["n"])
+  }
+
+  @Test func firestoresOwnTypesPassThroughAndComeBack() throws {
+    let value = Passed(
+      at: GeoPoint(latitude: 1, longitude: 2), when: Timestamp(seconds: 5, nanoseconds: 6000),
+      day: Date(timeIntervalSince1970: 1.5), raw: Data([9]),
+      link: try #require(URL(string: "https://example.com")), vector: FieldValue.vector([1.0]),
+      ref: client.document("a/b"), deep: ["k": [.init(n: 1)]])
+    let fields = try Firestore.Encoder().encode(value)
+    #expect(fields["at"] is GeoPoint && fields["when"] is Timestamp && fields["raw"] is Data)
+    #expect(fields["day"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 500_000_000))
+    #expect(fields["link"] as? String == "https://example.com" && fields["ref"] is DocumentReference)
+    let back = try Firestore.Decoder().decode(Passed.self, from: fields)
+    #expect(back.at == value.at && back.when == value.when && back.day == value.day)
+    #expect(back.raw == value.raw && back.link == value.link && back.vector == value.vector)
+    #expect(back.ref == value.ref && back.deep == value.deep)
+  }
+
+  @Test func outsideFirestoreTheTypesSayWhatTheyCan() throws {
+    let json = JSONEncoder()
+    json.outputFormatting = .sortedKeys
+    #expect(
+      String(decoding: try json.encode(Timestamp(seconds: 1, nanoseconds: 2)), as: UTF8.self)
+        == #"{"nanoseconds":2,"seconds":1}"#)
+    #expect(
+      try JSONDecoder().decode(GeoPoint.self, from: Data(#"{"latitude":1,"longitude":2}"#.utf8))
+        == GeoPoint(latitude: 1, longitude: 2))
+    #expect(throws: DecodingError.self) {
+      try JSONDecoder().decode(GeoPoint.self, from: Data(#"{"latitude":100,"longitude":2}"#.utf8))
+    }
+    #expect(throws: FirestoreEncodingError.self) { try json.encode(client.document("a/b")) }
+    #expect(throws: FirestoreEncodingError.self) { try json.encode(FieldValue.delete()) }
+  }
+
+  @Test func aTopLevelThatIsNoMapIsRefused() {
+    #expect(throws: EncodingError.self) { try Firestore.Encoder().encode([1, 2]) }
+    #expect(throws: EncodingError.self) { try Firestore.Encoder().encode("text") }
+    #expect(throws: EncodingError.self) { try Firestore.Encoder().encode(["n": Double.nan]) }
+  }
+
+  @Test func errorsAreWhatTheGuidesMatchOn() {
+    func kind(_ data: Any) -> String {
+      do {
+        _ = try Firestore.Decoder().decode(Book.self, from: data, in: client.document("books/b"))
+        return "decoded"
+      } catch {
+        switch error {
+        case DecodingError.typeMismatch: return "mismatch"
+        case DecodingError.valueNotFound: return "absent"
+        case DecodingError.keyNotFound: return "key"
+        case DecodingError.dataCorrupted: return "corrupted"
+        default: return "\(error)"
+        }
+      }
+    }
+    let good: [String: Any] = ["title": "t", "numberOfPages": 1, "author": "a"]
+    #expect(kind(good) == "decoded")
+    #expect(kind(NSNull()) == "absent")
+    #expect(kind(good.merging(["numberOfPages": "x"]) { $1 }) == "mismatch")
+    #expect(kind(good.merging(["numberOfPages": 1.5]) { $1 }) == "corrupted")
+    #expect(kind(good.filter { $0.key != "title" }) == "key")
+  }
+
+  @Test func aCustomSingleValueAndCodingKeysAreRespected() throws {
+    let entry = ColorEntry(id: nil, color: Color(hex: "#11223344"))
+    let fields = try Firestore.Encoder().encode(entry)
+    #expect(fields["color"] as? String == "#11223344" && fields.count == 1)
+    let language = ProgrammingLanguage(id: nil, name: "Swift", year: Date(timeIntervalSince1970: 0))
+    let stored = try Firestore.Encoder().encode(language)
+    #expect(Set(stored.keys) == ["language_name", "year"])
+    let back = try Firestore.Decoder().decode(
+      ProgrammingLanguage.self, from: stored, in: client.document("languages/swift"))
+    #expect(back.name == "Swift" && back.id == "swift" && back.reasonWhyILoveThis.isEmpty)
+  }
+
+  @Test func errorsBridgeToTheProductsOwnType() {
+    let error: any Error = NSError(domain: FirestoreErrorDomain, code: 14)
+    #expect((error as? FirestoreErrorCode)?.code == .unavailable)
+    #expect((NSError(domain: "other", code: 14) as any Error) as? FirestoreErrorCode == nil)
+    var matched = false
+    switch error {
+    case FirestoreErrorCode.unavailable: matched = true
+    default: break
+    }
+    #expect(matched && FirestoreErrorCode.Code(rawValue: 5) == .notFound)
+  }
+}

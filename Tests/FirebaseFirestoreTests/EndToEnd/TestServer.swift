@@ -1,0 +1,138 @@
+// A real server in this process and clients of it, each with an app of its own.
+
+import FirebaseCore
+import FirebaseFirestore
+import Foundation
+import HearthServer
+import Testing
+
+/// A server on a free port; it can be stopped and started again on the same data and port.
+actor TestServer {
+  private let configuration: HearthConfiguration
+  private var server: HearthServer?
+  private(set) var port = 0
+
+  init(data: String? = nil) {
+    configuration = .forTesting(storage: data.map { .directory($0) } ?? .ephemeral)
+  }
+
+  func start() async throws {
+    var configuration = configuration
+    configuration.firestore.port = port
+    configuration.database = nil
+    let server = HearthServer(configuration)
+    port = try await server.start().first?.port ?? 0
+    self.server = server
+  }
+
+  func stop() async {
+    await server?.stop()
+    server = nil
+  }
+}
+
+enum TestClient {
+  private static let number = Locked(0)
+
+  /// A fresh client with an app, a cache and a callback queue of its own.
+  static func make(port: Int, project: String = "demo-sdk", eager: Bool = false) -> Firestore {
+    let count = number.change { $0 += 1; return $0 }
+    let options = FirebaseOptions(
+      googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
+    options.projectID = project
+    let name = "client-\(ProcessInfo.processInfo.processIdentifier)-\(count)"
+    FirebaseApp.configure(name: name, options: options)
+    guard let app = FirebaseApp.app(name: name) else { preconditionFailure("the app was just configured") }
+    let firestore = Firestore.firestore(app: app)
+    let settings = firestore.settings
+    settings.dispatchQueue = DispatchQueue(label: "callbacks-\(count)")
+    settings.cacheSettings =
+      eager ? MemoryCacheSettings() : MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings())
+    firestore.settings = settings
+    firestore.useEmulator(withHost: "127.0.0.1", port: port)
+    return firestore
+  }
+}
+
+/// A value behind a lock.
+final class Locked<Value: Sendable>: @unchecked Sendable {
+  private let lock = NSLock()
+  private var value: Value
+
+  init(_ value: Value) { self.value = value }
+
+  func change<T>(_ body: (inout Value) -> T) -> T {
+    lock.lock()
+    defer { lock.unlock() }
+    return body(&value)
+  }
+}
+
+/// Collects what a listener hears and lets a test wait for what it is to hear.
+final class Recorder<Element: Sendable>: Sendable {
+  private let state = Locked<(seen: [Element], waiters: [(Int, CheckedContinuation<Void, Never>)])>(([], []))
+
+  func add(_ element: Element) {
+    let ready = state.change { state in
+      state.seen.append(element)
+      let ready = state.waiters.filter { $0.0 <= state.seen.count }
+      state.waiters.removeAll { $0.0 <= state.seen.count }
+      return ready
+    }
+    for (_, waiter) in ready { waiter.resume() }
+  }
+
+  var all: [Element] { state.change { $0.seen } }
+
+  private func wait(forCount count: Int) async {
+    await withCheckedContinuation { continuation in
+      let isReady = state.change { state in
+        if state.seen.count >= count { return true }
+        state.waiters.append((count, continuation))
+        return false
+      }
+      if isReady { continuation.resume() }
+    }
+  }
+
+  /// Waits for the first element from `start` on that meets a condition.
+  func first(
+    from start: Int = 0, within seconds: Double = 20, where condition: @escaping @Sendable (Element) -> Bool
+  ) async throws -> Element {
+    try await deadline(seconds) {
+      var index = start
+      while true {
+        await self.wait(forCount: index + 1)
+        let element = self.all[index]
+        if condition(element) { return element }
+        index += 1
+      }
+    }
+  }
+}
+
+/// Runs something that has to be done before a time is over.
+func deadline<T: Sendable>(
+  _ seconds: Double = 20, _ body: @escaping @Sendable () async throws -> T
+) async throws -> T {
+  let result = Locked<Result<T, any Error>?>(nil)
+  return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in
+    let settle: @Sendable (Result<T, any Error>) -> Void = { outcome in
+      let isFirst = result.change { known in
+        if known != nil { return false }
+        known = outcome
+        return true
+      }
+      if isFirst { continuation.resume(with: outcome) }
+    }
+    let work = _Concurrency.Task {
+      do { settle(.success(try await body())) } catch { settle(.failure(error)) }
+    }
+    DispatchQueue.global().asyncAfter(deadline: .now() + seconds) {
+      settle(.failure(TimeIsOver(seconds: seconds)))
+      work.cancel()
+    }
+  }
+}
+
+struct TimeIsOver: Error { let seconds: Double }

@@ -1,0 +1,133 @@
+// The programs of the user documents, as an app would have them: this file compiles or the SDK is not
+// source-compatible. Stand-ins for what Apple's frameworks supply are marked.
+
+import Foundation
+import FirebaseCore
+import FirebaseFirestore
+
+struct Task {
+  var name: String
+  var done: Bool
+  var id: String
+
+  var dictionary: [String: Any] {
+    return ["name": name, "done": done]
+  }
+}
+
+extension Task {
+  init?(dictionary: [String: Any], id: String) {
+    guard let name = dictionary["name"] as? String,
+          let done = dictionary["done"] as? Bool else { return nil }
+    self.init(name: name, done: done, id: id)
+  }
+}
+
+// UITableViewController -> plain class; the table is a list that is printed.
+class MasterViewController {
+  private var documents: [DocumentSnapshot] = []
+  public var tasks: [Task] = []
+  private var listener: ListenerRegistration!
+
+  fileprivate func baseQuery() -> Query {
+    return Firestore.firestore().collection("Tasks").limit(to: 50)
+  }
+
+  fileprivate var query: Query? {
+    didSet {
+      if let listener = listener {
+        listener.remove()
+      }
+    }
+  }
+
+  func viewDidLoad() {
+    self.query = baseQuery()
+  }
+
+  func viewWillAppear(_ animated: Bool) {
+    self.listener = query?.addSnapshotListener { (documents, error) in
+      guard let snapshot = documents else {
+        print("Error fetching documents results: \(error!)")
+        return
+      }
+
+      let results = snapshot.documents.map { (document) -> Task in
+        if let task = Task(dictionary: document.data(), id: document.documentID) {
+          return task
+        } else {
+          fatalError("Unable to initialize type \(Task.self) with dictionary \(document.data())")
+        }
+      }
+
+      self.tasks = results
+      self.documents = snapshot.documents
+      self.reloadData()
+    }
+  }
+
+  func viewWillDisappear(_ animated: Bool) {
+    self.listener.remove()
+  }
+
+  // tableView(_:didSelectRowAt:)
+  func didSelectRow(at row: Int) {
+    let item = tasks[row]
+    let collection = Firestore.firestore().collection("Tasks")
+
+    collection.document(item.id).updateData([
+      "done": !item.done,
+    ]) { err in
+      if let err = err {
+        print("Error updating document: \(err)")
+      } else {
+        print("Document successfully updated")
+      }
+    }
+  }
+
+  // tableView(_:commit:forRowAt:), editingStyle == .delete
+  func deleteRow(at row: Int) {
+    let item = tasks[row]
+    _ = Firestore.firestore().collection("Tasks").document(item.id).delete()
+  }
+
+  // UIAlertController and its text field -> the text is an argument.
+  func addTask(_ text: String?) {
+    let db = Firestore.firestore()
+    var docRef: DocumentReference? = nil
+    docRef = db.collection("Tasks").addDocument(data: [
+      "name": text ?? "empty task",
+      "done": false,
+    ]) { err in
+      if let err = err {
+        print("Error adding document: \(err)")
+      } else {
+        print("Document added with ID: \(docRef!.documentID)")
+      }
+    }
+  }
+
+  func reloadData() { tasks.forEach { print($0.dictionary) } }
+}
+
+func run000() {
+  FirebaseApp.configure()
+  let controller = MasterViewController()
+  controller.viewDidLoad()
+  controller.viewWillAppear(true)
+  controller.addTask("Buy milk")
+}
+
+func queries000(searchString: String) -> [Query] {
+  let docRef = Firestore.firestore().collection("Tasks")
+  return [
+    docRef.whereField("name", isEqualTo: searchString),
+    docRef.order(by: "name").limit(to: 5),
+    docRef
+      .whereField("name", isEqualTo: searchString)
+      .whereField("done", isEqualTo: false)
+      .order(by: "name")
+      .limit(to: 5),
+  ]
+}
