@@ -90,8 +90,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     try await withServer { _, port in
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
-      let (seenByA, listenerA) = listen(a.collection("tasks").order(by: "title"))
-      let (seenByB, listenerB) = listen(b.collection("tasks").order(by: "title"))
+      let (seenByA, listenerA) = listen(a.collection("tasks").order(by: "title"), metadata: true)
+      let (seenByB, listenerB) = listen(b.collection("tasks").order(by: "title"), metadata: true)
       put(a.collection("tasks").document("1"), ["title": "from a"])
       put(b.collection("tasks").document("2"), ["title": "from b"])
       for seen in [seenByA, seenByB] {
@@ -252,7 +252,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
       let a = TestClient.make(port: port)
       let b = TestClient.make(port: port)
       try await deadline { try await a.disableNetwork() }
-      let (seen, listener) = listen(a.collection("tasks"))
+      let (seen, listener) = listen(a.collection("tasks"), metadata: true)
       _ = try await seen.first { $0.isFromCache && $0.ids.isEmpty }
       let reference = a.document("tasks/offline")
       put(reference, ["title": "later"])
@@ -280,7 +280,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     let port = await server.port
     let a = TestClient.make(port: port)
     let b = TestClient.make(port: port)
-    let (seen, listener) = listen(a.collection("tasks"))
+    let (seen, listener) = listen(a.collection("tasks"), metadata: true)
     try await deadline { try await b.document("tasks/1").setData(["title": "before"]) }
     _ = try await seen.first { $0.titles == ["before"] }
     await server.stop()

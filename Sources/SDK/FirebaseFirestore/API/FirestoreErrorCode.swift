@@ -179,6 +179,11 @@ enum FirestoreLog {
   static func warning(_ code: String, _ message: String) {
     FirebaseLogger.log(.warning, service: "Firestore", "[\(code)] \(message)")
   }
+
+  /// What `Firestore.enableLogging(true)` shows.
+  static func debug(_ message: @autoclosure () -> String) {
+    FirebaseLogger.log(.debug, service: "Firestore", message())
+  }
 }
 
 /// An app's completion as the client calls it.

@@ -258,6 +258,7 @@ final class FirestoreClient: @unchecked Sendable {
     switch action {
     case .snapshot(let id, let snapshot): deliver(.success(snapshot), to: id)
     case .failure(let id, let error):
+      FirestoreLog.warning("I-FST000002", "A listener ended: \(error)")
       deliver(.failure(error), to: id)
       listeners[id] = nil
     case .inSync(let id):
@@ -302,6 +303,7 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   private func send(_ kind: StreamKind, _ request: StreamRequest) {
+    FirestoreLog.debug("Sending on the \(kind) stream: \(request)")
     guard let call = calls[kind]?.call else { return }
     do {
       switch request {
@@ -353,6 +355,7 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   private func closed(_ kind: StreamKind, _ number: Int, _ error: FirestoreError) {
+    FirestoreLog.debug("The \(kind) stream ended: \(error)")
     switch kind {
     case .watch: engine.watchStreamClosed(number, error)
     case .write: engine.writeStreamClosed(number, error)
@@ -370,6 +373,7 @@ final class FirestoreClient: @unchecked Sendable {
   private func watchReceived(_ buffer: ByteBuffer, _ number: Int) throws(FirestoreError) {
     let message = try parse(Google_Firestore_V1_ListenResponse.self, buffer)
     guard let change = try WatchChange(message) else { return }
+    FirestoreLog.debug("Watch: \(change)")
     engine.watchReceived(number, change)
   }
 
