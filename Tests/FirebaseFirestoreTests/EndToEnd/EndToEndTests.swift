@@ -37,7 +37,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
   collection.addDocument(data: data)
 }
 
-@Suite(.serialized) struct EndToEndTests {
+@Suite(.serialized, .timeLimit(.minutes(3))) struct EndToEndTests {
   private func withServer(_ body: (TestServer, Int) async throws -> Void) async throws {
     let server = TestServer()
     try await server.start()

@@ -37,7 +37,9 @@ enum TestClient {
   /// A fresh client with an app, a cache and a callback queue of its own.
   static func make(port: Int, project: String = "demo-sdk", eager: Bool = false) -> Firestore {
     if ProcessInfo.processInfo.environment["SDK_DEBUG"] != nil { Firestore.enableLogging(true) }
-    let count = number.change { $0 += 1; return $0 }
+    let count = number.change {
+      $0 += 1; return $0
+    }
     let options = FirebaseOptions(
       googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
     options.projectID = project

@@ -1,3 +1,6 @@
+// swift-format-ignore-file
+// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
+//
 // The programs of the user documents, as an app would have them: this file compiles or the SDK is not
 // source-compatible. Stand-ins for what Apple's frameworks supply are marked.
 
@@ -28,11 +31,12 @@ extension Color {
   init(hex: String) {
     let rgba = hex.toRGBA()
 
-    self.init(.sRGB,
-              red: Double(rgba.r),
-              green: Double(rgba.g),
-              blue: Double(rgba.b),
-              opacity: Double(rgba.alpha))
+    self.init(
+      .sRGB,
+      red: Double(rgba.r),
+      green: Double(rgba.g),
+      blue: Double(rgba.b),
+      opacity: Double(rgba.alpha))
   }
 
   var toHex: String {
@@ -110,8 +114,7 @@ class MappingColorsViewModel: ObservableObject {
                 // A ColorEntry value was successfully initialized from the DocumentSnapshot.
                 self?.errorMessage = nil
                 return colorEntry
-              }
-              else {
+              } else {
                 // A nil value was successfully initialized from the DocumentSnapshot,
                 // or the DocumentSnapshot was nil.
                 self?.errorMessage = "Document doesn't exist."
@@ -143,8 +146,7 @@ class MappingColorsViewModel: ObservableObject {
     do {
       let newDocReference = try collectionRef.addDocument(from: newColor)
       print("ColorEntry stored with new document reference: \(newDocReference)")
-    }
-    catch {
+    } catch {
       print(error)
     }
   }

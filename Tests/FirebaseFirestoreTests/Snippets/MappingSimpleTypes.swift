@@ -1,3 +1,6 @@
+// swift-format-ignore-file
+// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
+//
 // The programs of the user documents, as an app would have them: this file compiles or the SDK is not
 // source-compatible. Stand-ins for what Apple's frameworks supply are marked.
 
@@ -12,7 +15,6 @@ protocol ObservableObject: AnyObject {}
   var wrappedValue: Value
 }
 
-
 enum Plain {
   struct Book: Codable {
     var title: String
@@ -22,16 +24,16 @@ enum Plain {
 
   static func roundTrip() throws -> Book {
     do {
-      let book = Book(title: "The Hitchhiker's Guide to the Galaxy",
-                      numberOfPages: 816,
-                      author: "Douglas Adams")
+      let book = Book(
+        title: "The Hitchhiker's Guide to the Galaxy",
+        numberOfPages: 816,
+        author: "Douglas Adams")
       let encoder = JSONEncoder()
       let data = try encoder.encode(book)
       let decoder = JSONDecoder()
       let decodedBook = try decoder.decode(Book.self, from: data)
       return decodedBook
-    }
-    catch {
+    } catch {
       print("Error when trying to encode book: \(error)")
       throw error
     }
@@ -127,8 +129,9 @@ struct CLLocationCoordinate2D {
 }
 
 func coordinate(of office: Office) -> CLLocationCoordinate2D {
-  CLLocationCoordinate2D(latitude: office.location.latitude,
-                         longitude: office.location.longitude)
+  CLLocationCoordinate2D(
+    latitude: office.location.latitude,
+    longitude: office.location.longitude)
 }
 
 class MappingSimpleTypesViewModel: ObservableObject {
@@ -183,15 +186,14 @@ class MappingSimpleTypesViewModel: ObservableObject {
     docRef.getDocument { document, error in
       if let error = error as NSError? {
         self.errorMessage = "Error getting document: \(error.localizedDescription)"
-      }
-      else {
+      } else {
         if let document = document {
           let id = document.documentID
           let data = document.data()
           let title = data?["title"] as? String ?? ""
           let numberOfPages = data?["numberOfPages"] as? Int ?? 0
           let author = data?["author"] as? String ?? ""
-          self.book = Book(id:id, title: title, numberOfPages: numberOfPages, author: author)
+          self.book = Book(id: id, title: title, numberOfPages: numberOfPages, author: author)
         }
       }
     }
@@ -204,13 +206,11 @@ class MappingSimpleTypesViewModel: ObservableObject {
     docRef.getDocument { document, error in
       if let error = error as NSError? {
         self.errorMessage = "Error getting document: \(error.localizedDescription)"
-      }
-      else {
+      } else {
         if let document = document {
           do {
             self.book = try document.data(as: Book.self)
-          }
-          catch {
+          } catch {
             print(error)
           }
         }
@@ -223,8 +223,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
       let docRef = db.collection("books").document(id)
       do {
         try docRef.setData(from: book)
-      }
-      catch {
+      } catch {
         print(error)
       }
     }
@@ -235,8 +234,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
     do {
       let newDocReference = try collectionRef.addDocument(from: self.book)
       print("Book stored with new document reference: \(newDocReference)")
-    }
-    catch {
+    } catch {
       print(error)
     }
   }

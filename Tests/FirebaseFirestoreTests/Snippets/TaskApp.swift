@@ -1,3 +1,6 @@
+// swift-format-ignore-file
+// The code stands as the documents print it, force unwraps and all, so the formatter leaves it alone.
+//
 // The programs of the user documents, as an app would have them: this file compiles or the SDK is not
 // source-compatible. Stand-ins for what Apple's frameworks supply are marked.
 
@@ -18,7 +21,8 @@ struct Task {
 extension Task {
   init?(dictionary: [String: Any], id: String) {
     guard let name = dictionary["name"] as? String,
-          let done = dictionary["done"] as? Bool else { return nil }
+      let done = dictionary["done"] as? Bool
+    else { return nil }
     self.init(name: name, done: done, id: id)
   }
 }
@@ -76,7 +80,7 @@ class MasterViewController {
     let collection = Firestore.firestore().collection("Tasks")
 
     collection.document(item.id).updateData([
-      "done": !item.done,
+      "done": !item.done
     ]) { err in
       if let err = err {
         print("Error updating document: \(err)")

@@ -1,0 +1,153 @@
+// The parts of the sync engine by themselves: merged changes, places of changes, waits, and views
+// against a naive computation over random changes.
+
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+private let database = DatabaseName(project: "test")
+
+private func name(_ id: String) -> DocumentName {
+  ParentName(rootOf: database).collection("c").document(id)
+}
+
+private func document(_ id: String, _ value: Int64, version: Int64 = 1) -> CachedDocument {
+  CachedDocument(
+    found: name(id), fields: ["v": .integer(value)], version: .init(microseconds: version), createTime: .epoch)
+}
+
+private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
+  let structured = StructuredQuery(
+    from: [.init("c")], orderBy: [.init(.init(field: "v"), .ascending)], limit: limit)
+  return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: last)
+}
+
+@Suite(.timeLimit(.minutes(1))) struct CoreTests {
+  @Test(arguments: [
+    (ViewChange.Kind.added, ViewChange.Kind.modified, ViewChange.Kind?.some(.added)),
+    (.added, .removed, nil), (.modified, .modified, .modified), (.modified, .removed, .removed),
+    (.removed, .added, .modified), (.metadata, .modified, .modified), (.modified, .metadata, .modified),
+    (.added, .metadata, .added), (.metadata, .removed, .removed),
+  ])
+  func twoChangesOfADocumentMerge(first: ViewChange.Kind, second: ViewChange.Kind, result: ViewChange.Kind?) {
+    var changes = ViewChangeSet()
+    changes.track(first, document("a", 1))
+    changes.track(second, document("a", 2))
+    #expect(changes.changes[name("a")]?.kind == result)
+  }
+
+  @Test(arguments: [(nil, false), (5, false), (5, true)] as [(Int?, Bool)])
+  func aViewShowsWhatANaiveComputationShows(limit: Int?, last: Bool) {
+    var random = SplitMix(state: 42)
+    let query = query(limit: limit, last: last)
+    var view = View(query: query, remoteKeys: [])
+    var all: [DocumentName: CachedDocument] = [:]
+    var shown: [DocumentName] = []
+    for round in 1...200 {
+      var changes: DocumentChanges = [:]
+      for _ in 0...Int.random(in: 0...6, using: &random) {
+        let id = "d\(Int.random(in: 0..<20, using: &random))"
+        let isGone = Int.random(in: 0..<4, using: &random) == 0
+        let new =
+          isGone
+          ? CachedDocument(missing: name(id), version: .init(microseconds: Int64(round)))
+          : document(id, Int64.random(in: 0..<9, using: &random), version: Int64(round))
+        changes[name(id)] = new
+        all[name(id)] = new
+      }
+      var pending = view.compute(changes)
+      if pending.needsRefill {
+        let cached = all.values.filter { query.matches($0) }
+        pending = view.compute(
+          Dictionary(uniqueKeysWithValues: cached.map { ($0.name, $0) }), after: pending)
+      }
+      let snapshot = view.apply(pending).snapshot
+      var expected = all.values.filter(\.isFound).sorted { query.compare($0, $1) == .ascending }
+      if let limit, expected.count > limit {
+        if last { expected.removeFirst(expected.count - limit) } else { expected.removeLast(expected.count - limit) }
+      }
+      #expect(view.initialSnapshot.documents.ordered.map(\.name) == expected.map(\.name))
+      // Playing the changes over what was shown before gives what is shown now.
+      guard let snapshot else { continue }
+      for change in snapshot.changes where change.kind == .removed { shown.removeAll { $0 == change.document.name } }
+      shown += snapshot.changes.filter { $0.kind == .added }.map(\.document.name)
+      #expect(Set(shown) == Set(expected.map(\.name)))
+    }
+  }
+
+  @Test func waitsGrowToAMinuteAndStartOverWhenTheServerSpoke() {
+    var backoff = Backoff(seed: 7)
+    #expect(backoff.next() == 0)
+    var base = Backoff.initial
+    for _ in 0..<20 {
+      let wait = backoff.next()
+      #expect(wait >= base * 0.5 && wait <= base * 1.5)
+      base = min(base * Backoff.factor, Backoff.longest)
+    }
+    backoff.reset()
+    #expect(backoff.next() == 0)
+    backoff.useLongest()
+    #expect(backoff.next() >= Backoff.longest * 0.5)
+  }
+
+  @Test func theOnlineStateFollowsAttemptsAndTime() {
+    var tracker = OnlineStateTracker()
+    #expect(tracker.streamStarted() == .start)
+    #expect(tracker.streamFailed() == .stop && tracker.state == .offline)
+    #expect(tracker.set(.online) == nil && tracker.state == .online)
+    #expect(tracker.streamFailed() == nil && tracker.state == .unknown)
+    #expect(tracker.streamStarted() == .start)
+    tracker.timedOut()
+    #expect(tracker.state == .offline)
+  }
+
+  @Test func anIdleStreamIsClosedAndReopenedWhenNeeded() {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
+    engine.enableNetwork()
+    engine.listen(ListenerID(number: 1), to: query(), options: .init())
+    #expect(engine.takeActions().contains(.connect(.watch, 1)))
+    engine.watchStreamOpened(1)
+    engine.unlisten(ListenerID(number: 1))
+    #expect(engine.takeActions().contains(.startTimer(.idle(.watch), seconds: 60)))
+    engine.timerFired(.idle(.watch))
+    #expect(engine.takeActions().contains(.disconnect(.watch, 1)))
+    engine.listen(ListenerID(number: 2), to: query(), options: .init())
+    #expect(engine.takeActions().contains(.connect(.watch, 2)))
+  }
+
+  @Test func aResourceExhaustedServerIsLeftAloneForLongest() {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
+    engine.enableNetwork()
+    engine.listen(ListenerID(number: 1), to: query(), options: .init())
+    engine.watchStreamOpened(1)
+    _ = engine.takeActions()
+    engine.watchStreamClosed(1, .resourceExhausted("too much"))
+    let waits = engine.takeActions().compactMap { action -> Double? in
+      if case .startTimer(.backoff(.watch), let seconds) = action { return seconds }
+      return nil
+    }
+    #expect(waits.count == 1 && (waits.first ?? 0) >= 30)
+  }
+
+  @Test func pendingServerTimestampsReadAsAskedFor() {
+    let client = TestClient.make(port: 1)
+    let pending = Value.pendingServerTimestamp(
+      PendingServerTimestamp(localWriteTime: .init(seconds: 9), previousValue: .string("before")))
+    func read(_ behavior: ServerTimestampBehavior) -> Any {
+      UserDataWriter(firestore: client, serverTimestamps: behavior).value(pending)
+    }
+    #expect(read(.none) is NSNull)
+    #expect((read(.estimate) as? FirebaseFirestore.Timestamp)?.seconds == 9)
+    #expect(read(.previous) as? String == "before")
+  }
+
+  @Test func anAddressIsReadWithAndWithoutItsPort() {
+    #expect(ServerAddress("firestore.googleapis.com", isEncrypted: true)?.port == 443)
+    #expect(ServerAddress("localhost:8080", isEncrypted: false)?.authority == "localhost:8080")
+    let six = ServerAddress("[::1]:8080", isEncrypted: false)
+    #expect(six?.host == "::1" && six?.port == 8080 && six?.authority == "[::1]:8080")
+    #expect(ServerAddress("localhost:x", isEncrypted: false) == nil)
+  }
+}
