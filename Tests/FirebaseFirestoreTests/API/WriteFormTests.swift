@@ -48,7 +48,8 @@ import Testing
   }
 
   @Test func anUpdateNeedsTheDocumentAndReadsDotsAsPaths() {
-    let write = Write.patch(["a.b": 1, FieldPath(["c.d"]): 2, "gone": FieldValue.delete()], name)
+    let write = Write.patch(
+      ["a.b": 1, FirebaseFirestore.FieldPath(["c.d"]): 2, "gone": FieldValue.delete()], name)
     #expect(write.precondition == .exists(true))
     #expect(Set(write.mask ?? []) == [path("a", "b"), path("c.d"), path("gone")])
     guard case .update(_, let fields) = write.operation else { return }
@@ -75,13 +76,14 @@ import Testing
 
   @Test func conditionsOnNullAndNaNBecomeTheirOwnForms() {
     let books = client.collection("books")
-    func filter(_ query: Query) -> ModelFilter? { query.model.structured.filter }
+    func filter(_ query: FirebaseFirestore.Query) -> ModelFilter? { query.model.structured.filter }
     #expect(filter(books.whereField("a", isEqualTo: NSNull())) == .unary(UnaryFilter(path("a"), .isNull)))
     #expect(filter(books.whereField("a", isEqualTo: Double.nan)) == .unary(UnaryFilter(path("a"), .isNaN)))
     #expect(
-      filter(books.whereField("a", isNotEqualTo: Int?.none as Any)) == .unary(UnaryFilter(path("a"), .isNotNull)))
+      filter(books.whereField("a", isNotEqualTo: Int?.none as Any))
+        == .unary(UnaryFilter(path("a"), .isNotNull)))
     #expect(
-      filter(books.whereField(FieldPath.documentID(), isEqualTo: "b1"))
+      filter(books.whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: "b1"))
         == .field(FieldFilter(.documentID, .equal, .reference(client.document("books/b1").name))))
     let two = books.whereField("a", isGreaterThan: 1).whereField("b", in: [1, "x"])
     #expect(
@@ -114,13 +116,15 @@ import Testing
 
   @Test func mistakesStopTheProgram() async {
     await #expect(processExitsWith: .failure) { _ = PathReader.parse("a//b") }
-    await #expect(processExitsWith: .failure) { _ = FieldPath.parse("a..b") }
-    await #expect(processExitsWith: .failure) { _ = FieldPath([]) }
-    await #expect(processExitsWith: .failure) { _ = GeoPoint(latitude: 91, longitude: 0) }
+    await #expect(processExitsWith: .failure) { _ = FirebaseFirestore.FieldPath.parse("a..b") }
+    await #expect(processExitsWith: .failure) { _ = FirebaseFirestore.FieldPath([]) }
+    await #expect(processExitsWith: .failure) { _ = FirebaseFirestore.GeoPoint(latitude: 91, longitude: 0) }
     await #expect(processExitsWith: .failure) { _ = FieldValue.arrayUnion([[1]]) }
     await #expect(processExitsWith: .failure) { _ = TestClient.make(port: 1).document("a") }
     await #expect(processExitsWith: .failure) { _ = TestClient.make(port: 1).collection("a").limit(to: 0) }
-    await #expect(processExitsWith: .failure) { TestClient.make(port: 1).document("a/b").setData(["a": [[1]]]) }
+    await #expect(processExitsWith: .failure) {
+      TestClient.make(port: 1).document("a/b").setData(["a": [[1]]])
+    }
     await #expect(processExitsWith: .failure) {
       TestClient.make(port: 1).document("a/b").setData(["a": FieldValue.delete()])
     }

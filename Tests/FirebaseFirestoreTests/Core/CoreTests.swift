@@ -15,7 +15,8 @@ private func name(_ id: String) -> DocumentName {
 
 private func document(_ id: String, _ value: Int64, version: Int64 = 1) -> CachedDocument {
   CachedDocument(
-    found: name(id), fields: ["v": .integer(value)], version: .init(microseconds: version), createTime: .epoch)
+    found: name(id), fields: ["v": .integer(value)], version: .init(microseconds: version), createTime: .epoch
+  )
 }
 
 private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
@@ -66,12 +67,18 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
       let snapshot = view.apply(pending).snapshot
       var expected = all.values.filter(\.isFound).sorted { query.compare($0, $1) == .ascending }
       if let limit, expected.count > limit {
-        if last { expected.removeFirst(expected.count - limit) } else { expected.removeLast(expected.count - limit) }
+        if last {
+          expected.removeFirst(expected.count - limit)
+        } else {
+          expected.removeLast(expected.count - limit)
+        }
       }
       #expect(view.initialSnapshot.documents.ordered.map(\.name) == expected.map(\.name))
       // Playing the changes over what was shown before gives what is shown now.
       guard let snapshot else { continue }
-      for change in snapshot.changes where change.kind == .removed { shown.removeAll { $0 == change.document.name } }
+      for change in snapshot.changes where change.kind == .removed {
+        shown.removeAll { $0 == change.document.name }
+      }
       shown += snapshot.changes.filter { $0.kind == .added }.map(\.document.name)
       #expect(Set(shown) == Set(expected.map(\.name)))
     }
