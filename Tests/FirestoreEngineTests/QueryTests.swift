@@ -6,8 +6,8 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite struct QueryTests {
-  @Test(arguments: 1...8)
+@Suite(.timeLimit(.minutes(2))) struct QueryTests {
+  @Test(arguments: 1...6)
   func `random queries over random documents give what their definition gives`(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 2, 3])
+  @Test(arguments: [1])
   func `pages of a long result join without a gap or a double`(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var random = SeededGenerator(seed: seed)
@@ -102,13 +102,13 @@ import Testing
   @Test func `an equality that matches few of many reads few index entries`() async throws {
     let store = try MemoryStore()
     let fixture = try EngineFixture(store: store)
-    for start in stride(from: 0, to: 10_000, by: 500) {
+    for start in stride(from: 0, to: 5_000, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { index in
           Write(
             .update(
               try fixture.name(ResourcePath(["c", "d\(index)"])),
-              fields: ["rare": .integer(Int64(index % 1_000)), "common": .integer(Int64(index % 2))]))
+              fields: ["rare": .integer(Int64(index % 500)), "common": .integer(Int64(index % 2))]))
         })
     }
     let query = try PreparedQuery(
@@ -131,7 +131,7 @@ import Testing
       return (page.documents.count, counting.visited)
     }
     #expect(found == 10)
-    #expect(visited < 200)
+    #expect(visited < 150)
   }
 
   @Test func `a read at a past time gives the state of that time`() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite struct WriteTests {
+@Suite(.timeLimit(.minutes(2))) struct WriteTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }

@@ -14,7 +14,7 @@ extension FirestoreEngine {
       var session = try await database.beginRead(consistency)
       let key = KeyLayout.document(name.path)
       do {
-        try await database.lock(session, keys: [key])
+        try await database.lock(&session, keys: [key])
         let found = try await database.read(&session) { view in
           let found = try view.get(key).map { try DocumentRow.decode($0.value, name) }
           _ = try database.authorise(caller, .get(name), found: found, in: view)
@@ -57,7 +57,7 @@ extension FirestoreEngine {
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { KeyLayout.document($0.path) }
     do {
-      try await database.lock(session, keys: keys)
+      try await database.lock(&session, keys: keys)
       var token = session.newToken
       if distinct.isEmpty, let begun = token {
         let version = session.version ?? database.rows.latestVersion

@@ -22,10 +22,10 @@ final class FirestoreDatabase: Sendable {
     self.rows = rows
     self.policy = policy
     self.options = options
-    // The two know of each other: a lost lock ends its transaction, an ended transaction gives back its locks.
+    // The two know of each other: a lost lock dooms its transaction, an ended transaction gives back its locks.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
-      table.withLock { $0 }?.end(owner, as: .aborted)
+      table.withLock { $0 }?.doom(owner)
     }
     let transactions = TransactionTable(
       name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock

@@ -17,7 +17,7 @@ struct ReadSession: Sendable {
 
   /// Whether the read holds locks.
   var locks: LockTable.Mode? {
-    guard case .pessimistic(let mode)? = transaction?.mode else { return nil }
+    guard case .pessimistic(let mode)? = transaction?.mode, transaction?.isDoomed != true else { return nil }
     return mode
   }
 }
@@ -74,20 +74,32 @@ extension FirestoreDatabase {
   }
 
   /// Takes a locking transaction's locks before it reads; nothing for other reads.
-  func lock(_ session: ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
+  ///
+  /// One that cannot have them is doomed, and reads on without.
+  func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
     guard let mode = session.locks, let owner = session.transaction?.owner else { return }
-    do {
-      try await locks.lock(
-        LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges),
-        until: options.clock.now() + EngineLimits.readLockWait)
-    } catch {
-      transactions.end(owner, as: .aborted)
-      throw error
+    let request = LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges)
+    let now = options.clock.now()
+    var outcome = LockTable.Outcome.timedOut
+    if let predecessor = session.transaction?.predecessor, transactions.current(predecessor) != nil {
+      // Its client has given it up and should have said so by now: it may not hold up its own retry.
+      outcome = await locks.tryLock(request, until: now + options.lockWait)
+      if outcome == .timedOut { transactions.end(predecessor, as: .aborted) }
     }
+    if outcome == .timedOut {
+      outcome = await locks.tryLock(request, until: now + EngineLimits.readLockWait)
+    }
+    if outcome == .cancelled { throw CancellationError() }
+    if outcome != .granted { transactions.doom(owner) }
     // The lease may have ended while waiting; then the locks just taken belong to nobody.
-    guard transactions.isOpen(owner) else {
+    guard let transaction = transactions.current(owner) else {
       locks.release(owner)
       throw FirestoreError.aborted(TransactionTable.expired)
+    }
+    session.transaction = transaction
+    if transaction.isDoomed {
+      locks.release(owner)
+      session.version = transaction.snapshot
     }
   }
 

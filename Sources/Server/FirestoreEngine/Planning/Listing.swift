@@ -66,7 +66,7 @@ extension FirestoreDatabase {
           var run = QueryRun(prepared)
           return try run.makePlan(view)
         }
-        try await lock(session, keys: plan.keys, ranges: plan.ranges)
+        try await lock(&session, keys: plan.keys, ranges: plan.ranges)
         let (found, keys) = try await page(prepared, &session, as: caller)
         endRead(session, keys: keys, ranges: plan.ranges)
         return try listed(found, request, size, session)
@@ -135,7 +135,7 @@ extension FirestoreDatabase {
         request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
       let query = Query(parent: request.parent, StructuredQuery(from: from))
       let range = KeyRange(prefix: KeyLayout.subtree(of: request.parent.path))
-      try await lock(session, ranges: [range])
+      try await lock(&session, ranges: [range])
       let name = name
       let (entries, more) = try await read(&session) { view in
         _ = try self.authorise(caller, .query(query), in: view)

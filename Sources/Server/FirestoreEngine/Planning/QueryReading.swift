@@ -34,7 +34,7 @@ extension FirestoreDatabase {
       }
       run = planned
       ranges = plan.ranges
-      try await lock(session, keys: plan.keys, ranges: ranges)
+      try await lock(&session, keys: plan.keys, ranges: ranges)
     }
     var isFirst = true
     var skipped = 0

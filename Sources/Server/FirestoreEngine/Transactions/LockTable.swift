@@ -91,10 +91,9 @@ final class LockTable: Sendable {
     self.aborted = aborted
   }
 
-  /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most.
-  /// - Throws: ABORTED when the wait ends without the lock.
-  func lock(_ request: ReadRequest, until deadline: UInt64) async throws(FirestoreError) {
-    try await wait(for: .read(request), until: deadline)
+  /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most. Returns how it ended.
+  func tryLock(_ request: ReadRequest, until deadline: UInt64) async -> Outcome {
+    await outcome(of: .read(request), until: deadline)
   }
 
   /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has

@@ -24,6 +24,11 @@ struct OpenTransaction: Sendable {
   var snapshot: Version?
   /// What was read, for validation.
   var reads = ReadSet(version: .zero)
+  /// The attempt that this one retries, as long as it may still hold locks.
+  var predecessor: LockTable.Owner?
+  /// Whether it has lost its locks to another. Its reads go on in the state it has seen so far, since clients retry only
+  /// what fails at commit; its commit fails ABORTED.
+  var isDoomed = false
 }
 
 /// All transactions of one database.
@@ -72,12 +77,12 @@ final class TransactionTable: Sendable {
   /// Begins a transaction and returns its token.
   /// - Throws: INVALID_ARGUMENT for a bad `retry_transaction`, RESOURCE_EXHAUSTED when too many are open.
   func begin(_ options: TransactionOptions, snapshot: Version?) throws -> [UInt8] {
-    var inherited: UInt64?
+    var predecessor: LockTable.Owner?
     var mode = TransactionMode.readOnly
     if case .readWrite(let retrying, let concurrency) = options {
       mode = concurrency == .optimistic ? .optimistic : .pessimistic(.shared)
       if let retrying {
-        inherited = try endForRetry(retrying)
+        predecessor = try self.predecessor(retrying)
         if concurrency != .optimistic { mode = .pessimistic(.exclusive) }
       }
     }
@@ -88,8 +93,10 @@ final class TransactionTable: Sendable {
       }
       let id = state.next
       state.next += 1
-      let owner = LockTable.Owner(id: id, age: inherited ?? id)
-      let transaction = OpenTransaction(owner: owner, mode: mode, snapshot: snapshot)
+      let owner = LockTable.Owner(id: id, age: predecessor?.age ?? id)
+      let isLive = predecessor.map { state.open[$0.id] != nil } ?? false
+      let transaction = OpenTransaction(
+        owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
       state.open[id] = Entry(transaction: transaction, phase: .active, began: now, lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
@@ -98,17 +105,15 @@ final class TransactionTable: Sendable {
     return TransactionToken(epoch: epoch, id: id, in: name).bytes
   }
 
-  /// Ends the attempt that a new transaction retries and returns its age; nil if it is too long ago to know.
-  private func endForRetry(_ token: [UInt8]) throws(FirestoreError) -> UInt64? {
+  /// The attempt that a new transaction retries; nil if it is too long ago to know.
+  ///
+  /// It is not ended: Python programs that share a decorated function between threads name each other's transactions
+  /// here. Whether it stands in the retry's way shows when the retry reads.
+  private func predecessor(_ token: [UInt8]) throws -> LockTable.Owner? {
     guard let id = try issued(token) else { return nil }
-    let (age, owner) = state.withLock { state -> (UInt64?, LockTable.Owner?) in
-      guard let entry = state.open[id] else { return (state.ended[id]?.age, nil) }
-      // A commit under way ends by itself.
-      if entry.phase == .active { state.end(id, as: .aborted) }
-      return (entry.transaction.owner.age, entry.phase == .active ? entry.transaction.owner : nil)
+    return state.withLock { state in
+      state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
     }
-    if let owner { release(owner) }
-    return age
   }
 
   /// The number in a token that this process may have issued for this database; nil for one of an earlier process.
@@ -135,6 +140,10 @@ final class TransactionTable: Sendable {
     return try state.withLock { state in
       if var entry = state.open[id] {
         guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expired) }
+        if toCommit, entry.transaction.isDoomed {
+          state.end(id, as: .aborted)
+          throw LockTable.contention
+        }
         entry.requests += 1
         if toCommit { entry.phase = .committing }
         state.open[id] = entry
@@ -175,8 +184,23 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Whether a transaction is still open: a wait may have outlived it.
-  func isOpen(_ owner: LockTable.Owner) -> Bool { state.withLock { $0.open[owner.id] != nil } }
+  /// Notes that a transaction has lost its locks. What it read was true until now, so that is what it goes on seeing.
+  func doom(_ owner: LockTable.Owner) {
+    state.withLock { state in
+      guard var entry = state.open[owner.id] else { return }
+      entry.transaction.isDoomed = true
+      if entry.transaction.reads.version > .zero {
+        entry.transaction.snapshot = entry.transaction.reads.version
+      }
+      state.open[owner.id] = entry
+    }
+    release(owner)
+  }
+
+  /// The transaction as it stands; nil if it has ended.
+  func current(_ owner: LockTable.Owner) -> OpenTransaction? {
+    state.withLock { $0.open[owner.id]?.transaction }
+  }
 
   /// Ends a transaction and gives back its locks.
   func end(_ owner: LockTable.Owner, as phase: Phase) {

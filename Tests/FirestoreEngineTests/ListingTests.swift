@@ -1,0 +1,147 @@
+// Listings and reads of several documents.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite(.timeLimit(.minutes(2))) struct ListingTests {
+  let fixture: EngineFixture
+
+  init() throws { fixture = try EngineFixture() }
+
+  /// The names on all pages; a trailing `?` marks a missing document.
+  private func list(_ request: ListDocumentsRequest) async throws -> [[String]] {
+    var request = request
+    var pages: [[String]] = []
+    repeat {
+      let page = try await fixture.engine.listDocuments(request, as: .administrator)
+      pages.append(
+        page.documents.map { document in
+          switch document {
+          case .found(let stored): stored.name.path.description
+          case .missing(let name): name.path.description + "?"
+          }
+        })
+      request.pageToken = page.nextPageToken
+    } while !request.pageToken.isEmpty
+    return pages
+  }
+
+  private func fill(_ paths: [ResourcePath]) async throws {
+    for (index, path) in paths.enumerated() { try await fixture.set(path, ["n": .integer(Int64(-index))]) }
+  }
+
+  @Test func `documents are listed in pages, one collection or all directly under a parent`() async throws {
+    try await fill(["c/a", "c/b", "c/d", "c/b/sub/x", "e/a", "__id5__", "c/__id5__"].filter(\.isDocument))
+    #expect(
+      try await list(ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 2))
+        == [["c/__id5__", "c/a"], ["c/b", "c/d"]])
+    #expect(
+      try await list(ListDocumentsRequest(parent: fixture.root, pageSize: 3))
+        == [["c/__id5__", "c/a", "c/b"], ["c/d", "e/a"]])
+    #expect(
+      try await list(ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 3, orderBy: "n"))
+        == [["c/__id5__", "c/d", "c/b"], ["c/a"]])
+    #expect(
+      try await list(ListDocumentsRequest(parent: fixture.root, collectionID: "c", orderBy: "__name__ desc"))
+        == [["c/d", "c/b", "c/a", "c/__id5__"]])
+  }
+
+  @Test func `pages of a listing show one state`() async throws {
+    try await fill(["c/a", "c/b", "c/d"])
+    var request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 1)
+    request.pageToken = try await fixture.engine.listDocuments(request, as: .administrator).nextPageToken
+    try await fixture.delete("c/b")
+    #expect(try await list(request) == [["c/b"], ["c/d"]])
+  }
+
+  @Test func `missing documents are listed by name where something lies below them`() async throws {
+    try await fill(["c/a", "c/m/sub/x", "c/n/s/missing/t/y", "d/p/q/r", "c/a/sub/x"])
+    #expect(
+      try await list(
+        ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 2, showMissing: true))
+        == [["c/a", "c/m?"], ["c/n?"]])
+    #expect(
+      try await list(ListDocumentsRequest(parent: fixture.root, pageSize: 2, showMissing: true))
+        == [["c/a", "c/m?"], ["c/n?", "d/p?"]])
+    let refused = await failure {
+      try await list(ListDocumentsRequest(parent: fixture.root, orderBy: "n", showMissing: true))
+    }
+    #expect(refused?.code == .invalidArgument)
+  }
+
+  @Test func `bad listings are refused`() async throws {
+    func code(_ request: ListDocumentsRequest) async -> StatusCode? {
+      await failure { try await list(request) }?.code
+    }
+    #expect(
+      await code(ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: -1))
+        == .invalidArgument)
+    #expect(
+      await code(ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageToken: "nonsense"))
+        == .invalidArgument)
+    #expect(
+      await code(ListDocumentsRequest(parent: fixture.root, collectionID: "c", orderBy: "a sideways"))
+        == .invalidArgument)
+  }
+
+  @Test func `collections are listed in order, also under missing parents and where only descendants exist`()
+    async throws
+  {
+    try await fill(["z/a", "c/m/sub/x", "c/m/other/y/deep/z", "b/missing/only/x"])
+    func ids(_ path: ResourcePath, _ size: Int = 0) async throws -> [[String]] {
+      let parent = try #require(ParentName(database: fixture.database, path: path))
+      var request = ListCollectionIDsRequest(parent: parent, pageSize: size)
+      var pages: [[String]] = []
+      repeat {
+        let page = try await fixture.engine.listCollectionIDs(request, as: .administrator)
+        pages.append(page.collectionIDs)
+        request.pageToken = page.nextPageToken
+      } while !request.pageToken.isEmpty
+      return pages
+    }
+    #expect(try await ids("") == [["b", "c", "z"]])
+    #expect(try await ids("", 2) == [["b", "c"], ["z"]])
+    #expect(try await ids("c/m") == [["other", "sub"]])
+    #expect(try await ids("c/none") == [[]])
+  }
+
+  @Test func `a batch reads each name once, found or missing, at one time`() async throws {
+    try await fill(["c/a", "c/b"])
+    let names = try ["c/b", "c/none", "c/a", "c/b"].map { try fixture.name(ResourcePath(splitting: $0)) }
+    let pages = Collected<BatchGetPage>()
+    try await fixture.engine.batchGetDocuments(
+      in: fixture.database, names, mask: [FieldPath(field: "none")],
+      consistency: .newTransaction(.readOnly()), as: .administrator
+    ) { pages.append($0) }
+    #expect(pages.all.count == 1)
+    #expect(pages.all.first?.transaction != nil)
+    let answers = try pages.all.flatMap(\.items).map { item -> String in
+      switch item {
+      case .found(let document):
+        #expect(try document.fields() == [:])
+        return document.name.id
+      case .missing(let name): return name.id + "?"
+      }
+    }
+    #expect(answers == ["b", "none?", "a"])
+    let empty = Collected<BatchGetPage>()
+    try await fixture.engine.batchGetDocuments(in: fixture.database, [], as: .administrator) {
+      empty.append($0)
+    }
+    #expect(empty.all.isEmpty)
+  }
+
+  @Test func `a missing document is NOT_FOUND, and a mask reduces one that exists`() async throws {
+    let name = try fixture.name("c/a")
+    let missing = await failure { try await fixture.engine.getDocument(name, as: .administrator) }
+    #expect(missing == .notFound("Document \"\(name)\" not found."))
+    try await fixture.set("c/a", ["a": ["b": 1, "c": 2], "d": 3])
+    let path = try #require(FieldPath(segments: ["a", "b"]))
+    let read = try await fixture.engine.getDocument(name, mask: [path], as: .administrator)
+    #expect(try read.document.fields() == ["a": ["b": 1]])
+    #expect(read.document.updateTime <= read.readTime)
+  }
+}
