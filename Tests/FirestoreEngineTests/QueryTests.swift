@@ -7,8 +7,8 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite(.timeLimit(.minutes(2))) struct QueryTests {
-  @Test(arguments: 1...6)
-  func `random queries over random documents give what their definition gives`(seed: UInt64) async throws {
+  @Test("random queries over random documents give what their definition gives", arguments: 1...6)
+  func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)
     var documents: [ResourcePath: MapValue] = [:]
@@ -40,8 +40,8 @@ import Testing
     }
   }
 
-  @Test(arguments: [1])
-  func `pages of a long result join without a gap or a double`(seed: UInt64) async throws {
+  @Test("pages of a long result join without a gap or a double", arguments: [1])
+  func queryPages(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var random = SeededGenerator(seed: seed)
     var documents: [ResourcePath: MapValue] = [:]
@@ -76,7 +76,8 @@ import Testing
     #expect(found.map(\.name.path) == naiveResult(normalized, documents, fixture.database))
   }
 
-  @Test func `an empty result is one page with a read time, and skipped results are counted`() async throws {
+  @Test("an empty result is one page with a read time, and skipped results are counted")
+  func responseShapes() async throws {
     let fixture = try EngineFixture()
     let pages = Collected<QueryPage>()
     func run(_ query: StructuredQuery) async throws -> [QueryPage] {
@@ -99,7 +100,8 @@ import Testing
     #expect(try await run(StructuredQuery(from: [.init("c")], limit: 0)).map(\.documents.count) == [0])
   }
 
-  @Test func `an equality that matches few of many reads few index entries`() async throws {
+  @Test("an equality that matches few of many reads few index entries")
+  func mergeJoin() async throws {
     let store = try MemoryStore()
     let fixture = try EngineFixture(store: store)
     for start in stride(from: 0, to: 5_000, by: 500) {
@@ -134,7 +136,8 @@ import Testing
     #expect(visited < 150)
   }
 
-  @Test func `a read at a past time gives the state of that time`() async throws {
+  @Test("a read at a past time gives the state of that time")
+  func pastReads() async throws {
     let fixture = try EngineFixture()
     let first = try #require(try await fixture.set("c/a", ["n": 1]).commitTime)
     let second = try #require(try await fixture.set("c/b", ["n": 1]).commitTime)

@@ -33,7 +33,8 @@ import Testing
     Write(.update(try fixture.name(path), fields: ["n": .integer(value)]))
   }
 
-  @Test func `eight clients increment one document many times each, and none sees more than one abort`()
+  @Test("eight clients increment one document many times each, and none sees more than one abort")
+  func eightClientsIncrement()
     async throws
   {
     let clients = 8
@@ -66,7 +67,8 @@ import Testing
     #expect((worst.all.max() ?? 0) <= 1)
   }
 
-  @Test func `an outside write waits for the holder and then fails, and the holder commits`() async throws {
+  @Test("an outside write waits for the holder and then fails, and the holder commits")
+  func outsideWriteWaitsThenFails() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await read("c/d", token) == 1)
@@ -78,8 +80,8 @@ import Testing
     #expect(try await number("c/d") == 2)
   }
 
-  @Test(arguments: ["commit", "rollback", "expiry"])
-  func `a waiting write goes on when the holder ends`(how: String) async throws {
+  @Test("a waiting write goes on when the holder ends", arguments: ["commit", "rollback", "expiry"])
+  func waitingWriteGoesOn(how: String) async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await read("c/d", token) == 1)
@@ -107,7 +109,8 @@ import Testing
     #expect(try await number("c/d") == 11)
   }
 
-  @Test func `a scanned range keeps phantoms out, also where it was empty`() async throws {
+  @Test("a scanned range keeps phantoms out, also where it was empty")
+  func rangeKeepsPhantomsOut() async throws {
     let token = try await fixture.begin()
     let query = StructuredQuery(
       from: [.init("c")], filter: .field(FieldFilter(FieldPath(field: "n"), .greaterThan, 5)))
@@ -122,7 +125,8 @@ import Testing
     #expect(try await fixture.query(query).count == 1)
   }
 
-  @Test func `of two upgrades the older wins at once and the younger is aborted`() async throws {
+  @Test("of two upgrades the older wins at once and the younger is aborted")
+  func olderUpgradeWins() async throws {
     try await fixture.set("c/d", ["n": 1])
     let older = try await fixture.begin()
     let younger = try await fixture.begin()
@@ -137,7 +141,8 @@ import Testing
     #expect(try await number("c/d") == 10)
   }
 
-  @Test func `the younger commits when the older ends without writing`() async throws {
+  @Test("the younger commits when the older ends without writing")
+  func youngerCommitsAfterRollback() async throws {
     try await fixture.set("c/d", ["n": 1])
     let older = try await fixture.begin()
     let younger = try await fixture.begin()
@@ -150,7 +155,8 @@ import Testing
     #expect(try await number("c/d") == 20)
   }
 
-  @Test func `a deadlock over two documents ends with the youngest's abort`() async throws {
+  @Test("a deadlock over two documents ends with the youngest's abort")
+  func deadlock() async throws {
     let older = try await fixture.begin()
     let younger = try await fixture.begin()
     _ = try await read("c/a", older)
@@ -163,7 +169,8 @@ import Testing
     #expect(try await number("c/b") == 1)
   }
 
-  @Test func `an optimistic transaction loses to whoever wrote what it read`() async throws {
+  @Test("an optimistic transaction loses to whoever wrote what it read")
+  func optimistic() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin(.readWrite(concurrency: .optimistic))
     #expect(try await read("c/d", token) == 1)
@@ -185,7 +192,8 @@ import Testing
     #expect(try await number("c/d") == 6)
   }
 
-  @Test func `a read-only transaction sees one snapshot, locks nothing and writes nothing`() async throws {
+  @Test("a read-only transaction sees one snapshot, locks nothing and writes nothing")
+  func readOnly() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin(.readOnly())
     #expect(try await read("c/d", token) == 1)
@@ -199,7 +207,8 @@ import Testing
     #expect(after?.message == TransactionTable.expired)
   }
 
-  @Test func `leases end idle transactions after 60 s and busy ones after 270 s`() async throws {
+  @Test("leases end idle transactions after 60 s and busy ones after 270 s")
+  func leases() async throws {
     let idle = try await fixture.begin()
     fixture.clock.advance(by: EngineLimits.transactionIdle + 1)
     #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
@@ -213,7 +222,8 @@ import Testing
     #expect(await failure { try await fixture.commit([], transaction: busy) }?.code == .aborted)
   }
 
-  @Test func `ended transactions answer as the product does`() async throws {
+  @Test("ended transactions answer as the product does")
+  func endedTransactions() async throws {
     func rollback(_ token: [UInt8]) async -> FirestoreError? {
       await failure {
         try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
@@ -239,7 +249,8 @@ import Testing
     #expect(await rollback(failed) == nil)
   }
 
-  @Test func `tokens that were never issued, and other databases', are refused`() async throws {
+  @Test("tokens that were never issued, and other databases', are refused")
+  func foreignTokens() async throws {
     let token = try await fixture.begin()
     func code(_ token: [UInt8], _ database: DatabaseName) async -> StatusCode? {
       await failure {
@@ -259,7 +270,8 @@ import Testing
     #expect(stale == .aborted(TransactionTable.expired))
   }
 
-  @Test func `a retry waits for the attempt it names, and ends it if that lingers`() async throws {
+  @Test("a retry waits for the attempt it names, and ends it if that lingers")
+  func retryWaitsForNamedAttempt() async throws {
     try await fixture.set("c/d", ["n": 1])
     let first = try await fixture.begin()
     _ = try await read("c/d", first)
@@ -280,7 +292,8 @@ import Testing
     #expect(try await late.value == 3)
   }
 
-  @Test func `reads of a transaction that lost its locks go on, and its commit is aborted`() async throws {
+  @Test("reads of a transaction that lost its locks go on, and its commit is aborted")
+  func lostLocksFailAtCommit() async throws {
     try await fixture.set("c/a", ["n": 1])
     try await fixture.set("c/b", ["n": 1])
     let older = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
@@ -299,7 +312,8 @@ import Testing
     #expect(try await number("c/b") == 2)
   }
 
-  @Test func `random transfers between accounts keep the sum, whatever is aborted`() async throws {
+  @Test("random transfers between accounts keep the sum, whatever is aborted")
+  func transfersKeepSum() async throws {
     let accounts = (0..<5).map { ResourcePath(["accounts", "a\($0)"]) }
     for account in accounts { try await fixture.set(account, ["n": 100]) }
     let mover = Task { [fixture] in

@@ -20,7 +20,8 @@ import Testing
 
   // MARK: The protocol
 
-  @Test func `a new target gets ADD, its documents, CURRENT and one global snapshot`() async throws {
+  @Test("a new target gets ADD, its documents, CURRENT and one global snapshot")
+  func newTarget() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
     let commit = try #require(try await fixture.set("c/b", ["n": 2]).commitTime)
@@ -45,7 +46,8 @@ import Testing
       ])
   }
 
-  @Test func `an empty query and a missing document are answered, too`() async throws {
+  @Test("an empty query and a missing document are answered, too")
+  func emptyQueryAndMissingDocument() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -67,7 +69,8 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test func `a commit that touches two of three targets arrives as one cut`() async throws {
+  @Test("a commit that touches two of three targets arrives as one cut")
+  func commitArrivesAsOneCut() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -104,7 +107,8 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test func `a document in two targets is one message with both, sharing its bytes`() async throws {
+  @Test("a document in two targets is one message with both, sharing its bytes")
+  func documentInTwoTargets() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -122,7 +126,8 @@ import Testing
     #expect(messages == [[2, 4]])
   }
 
-  @Test func `a bad target ends alone, and every remove is answered once`() async throws {
+  @Test("a bad target ends alone, and every remove is answered once")
+  func badTargetEndsAlone() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -146,7 +151,8 @@ import Testing
     try await eventually("a double id ends the stream") { client.view.failure?.code == .invalidArgument }
   }
 
-  @Test func `a target asked for once ends after its first snapshot, and 0 lets the stream number`()
+  @Test("a target asked for once ends after its first snapshot, and 0 lets the stream number")
+  func onceAndServerNumbers()
     async throws
   {
     let fixture = try EngineFixture()
@@ -159,7 +165,8 @@ import Testing
     try await eventually("the next has the next number") { client.view.current == [2] }
   }
 
-  @Test func `an idle stream gets a fresh token at least every 45 s`() async throws {
+  @Test("an idle stream gets a fresh token at least every 45 s")
+  func heartbeat() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -179,7 +186,8 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test func `writes that change nothing cause no event`() async throws {
+  @Test("writes that change nothing cause no event")
+  func noEventWithoutChange() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/x", ["n": 1])
     let client = WatchClient()
@@ -193,7 +201,8 @@ import Testing
     #expect(client.view.snapshots.count == 2)
   }
 
-  @Test func `a slow reader is conflated and ends up right`() async throws {
+  @Test("a slow reader is conflated and ends up right")
+  func slowReader() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -228,7 +237,8 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test func `shutting down ends streams with UNAVAILABLE`() async throws {
+  @Test("shutting down ends streams with UNAVAILABLE")
+  func shutDown() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     _ = try await Self.listen(fixture, client)
@@ -239,9 +249,8 @@ import Testing
 
   // MARK: Model check
 
-  @Test(arguments: 1...4)
-  func `under random writes every snapshot is the result of its query at its time`(seed: UInt64) async throws
-  {
+  @Test("under random writes every snapshot is the result of its query at its time", arguments: 1...4)
+  func snapshotsEqualQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)
     let client = WatchClient()
@@ -300,8 +309,8 @@ import Testing
 
   // MARK: Resuming
 
-  @Test(arguments: [1, 2])
-  func `a resumed target gets exactly what it missed, also after a restart`(seed: UInt64) async throws {
+  @Test("a resumed target gets exactly what it missed, also after a restart", arguments: [1, 2])
+  func resumeAfterRestart(seed: UInt64) async throws {
     let directory = try TemporaryDirectory()
     var model = RandomModel(seed: seed, database: DatabaseName(project: "demo"))
     var documents: [ResourcePath: MapValue] = [:]
@@ -369,7 +378,8 @@ import Testing
     }
   }
 
-  @Test func `a resumed stream sends only what has changed`() async throws {
+  @Test("a resumed stream sends only what has changed")
+  func resumeSendsChangesOnly() async throws {
     let fixture = try EngineFixture()
     for index in 0..<200 {
       try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
@@ -400,7 +410,8 @@ import Testing
     resumed.close()
   }
 
-  @Test func `an unknown token resets the target and sends all with an existence filter`() async throws {
+  @Test("an unknown token resets the target and sends all with an existence filter")
+  func unknownTokenResets() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
     for token in [
@@ -431,7 +442,8 @@ import Testing
 
   // MARK: Access
 
-  @Test func `who may not read gets REMOVE, and loses a target when the permission goes`() async throws {
+  @Test("who may not read gets REMOVE, and loses a target when the permission goes")
+  func permissionIsLost() async throws {
     let fixture = try EngineFixture(policy: FlagPolicy())
     let flag = Write(.update(try fixture.name("flags/open"), fields: ["on": true]))
     try await fixture.commit([flag, Write(.update(try fixture.name("c/a"), fields: [:]))])
@@ -455,7 +467,8 @@ import Testing
     #expect(try await fixture.get("c/a") == [:])
   }
 
-  @Test func `without credentials production answers UNAUTHENTICATED, and unknown databases NOT_FOUND`()
+  @Test("without credentials production answers UNAUTHENTICATED, and unknown databases NOT_FOUND")
+  func productionRefuses()
     async throws
   {
     let store = try MemoryStore()

@@ -11,7 +11,8 @@ import Testing
 
   init() throws { fixture = try EngineFixture() }
 
-  @Test func `a document is created, replaced, merged and deleted`() async throws {
+  @Test("a document is created, replaced, merged and deleted")
+  func setMergeDelete() async throws {
     try await fixture.set("c/d", ["a": 1, "b": ["x": true]])
     #expect(try await fixture.get("c/d") == ["a": 1, "b": ["x": true]])
     try await fixture.set("c/d", ["a": 2])
@@ -24,7 +25,8 @@ import Testing
     #expect(try await fixture.get("c/d") == nil)
   }
 
-  @Test func `an empty mask creates an empty document and leaves an existing one unchanged`() async throws {
+  @Test("an empty mask creates an empty document and leaves an existing one unchanged")
+  func emptyMask() async throws {
     let name = try fixture.name("c/d")
     let touch = Write(.update(name, fields: [:]), mask: [])
     let created = try await fixture.commit([touch])
@@ -37,7 +39,8 @@ import Testing
     #expect(again.writeResults[0].updateTime == before.updateTime)
   }
 
-  @Test func `a write that changes nothing keeps the update time`() async throws {
+  @Test("a write that changes nothing keeps the update time")
+  func noOpKeepsUpdateTime() async throws {
     let first = try await fixture.set("c/d", ["a": 1])
     let second = try await fixture.set("c/d", ["a": 1])
     #expect(second.writeResults[0].updateTime == first.commitTime)
@@ -45,7 +48,8 @@ import Testing
     #expect(changed.writeResults[0].updateTime == changed.commitTime)
   }
 
-  @Test func `a document created again is younger than the one deleted`() async throws {
+  @Test("a document created again is younger than the one deleted")
+  func recreatedIsYounger() async throws {
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", ["a": 1])
     let first = try await fixture.engine.getDocument(name, as: .administrator).document
@@ -55,7 +59,8 @@ import Testing
     #expect(second.createTime > first.createTime)
   }
 
-  @Test func `preconditions fail with the product's codes and write nothing`() async throws {
+  @Test("preconditions fail with the product's codes and write nothing")
+  func preconditions() async throws {
     let name = try fixture.name("c/d")
     let other = Write(.update(try fixture.name("c/other"), fields: ["a": 1]))
     func code(_ write: Write) async -> StatusCode? {
@@ -80,7 +85,8 @@ import Testing
     #expect(try await fixture.get("c/other") == nil)
   }
 
-  @Test func `several writes to one document apply in order and see each other`() async throws {
+  @Test("several writes to one document apply in order and see each other")
+  func severalWritesToOneDocument() async throws {
     let name = try fixture.name("c/d")
     let response = try await fixture.commit([
       Write(.update(name, fields: ["n": 1]), precondition: .exists(false)),
@@ -95,7 +101,8 @@ import Testing
     #expect(response.writeResults[1].transformResults == [3])
   }
 
-  @Test func `a server timestamp has milliseconds and is the same throughout a commit`() async throws {
+  @Test("a server timestamp has milliseconds and is the same throughout a commit")
+  func serverTimestamp() async throws {
     let field = FieldPath(field: "t")
     let transform = FieldTransform(field, .serverTimestamp)
     let response = try await fixture.commit([
@@ -107,7 +114,8 @@ import Testing
     #expect(try await fixture.get("c/b") == ["t": expected, "x": 1])
   }
 
-  @Test func `five hundred transforms of one document are accepted, one more is refused`() async throws {
+  @Test("five hundred transforms of one document are accepted, one more is refused")
+  func transformLimit() async throws {
     let name = try fixture.name("c/d")
     let transform = FieldTransform(FieldPath(field: "n"), .increment(1))
     try await fixture.commit([Write(.transform(name, Array(repeating: transform, count: 500)))])
@@ -122,7 +130,8 @@ import Testing
     #expect(try await fixture.get("c/d") == ["n": 500])
   }
 
-  @Test func `more than five hundred writes are one commit`() async throws {
+  @Test("more than five hundred writes are one commit")
+  func manyWrites() async throws {
     let writes = try (0..<700).map {
       Write(.update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["i": 1]))
     }
@@ -131,17 +140,20 @@ import Testing
     #expect(try await fixture.query(StructuredQuery(from: [.init("c")])).count == 700)
   }
 
-  @Test func `a commit without writes has no time`() async throws {
+  @Test("a commit without writes has no time")
+  func emptyCommit() async throws {
     #expect(try await fixture.commit([]).commitTime == nil)
   }
 
-  @Test func `a write to another database is refused`() async throws {
+  @Test("a write to another database is refused")
+  func otherDatabaseIsRefused() async throws {
     let other = try #require(DocumentName(database: DatabaseName(project: "other"), path: "c/d"))
     let refused = await failure { try await fixture.commit([Write(.update(other, fields: [:]))]) }
     #expect(refused?.code == .invalidArgument)
   }
 
-  @Test func `an array may have 19,999 elements and no more`() async throws {
+  @Test("an array may have 19,999 elements and no more")
+  func indexEntryLimit() async throws {
     func array(_ count: Int) -> MapValue { ["a": .array((0..<count).map { .integer(Int64($0)) })] }
     try await fixture.set("c/d", array(19_999))
     let refused = await failure { try await fixture.set("c/d", array(20_000)) }
@@ -150,7 +162,8 @@ import Testing
     try await fixture.set("c/same", ["a": .array(Array(repeating: 1, count: 30_000))])
   }
 
-  @Test func `commit times strictly increase`() async throws {
+  @Test("commit times strictly increase")
+  func commitTimesIncrease() async throws {
     var last = Timestamp.epoch
     for index in 0..<50 {
       let time = try #require(try await fixture.set("c/d", ["i": .integer(Int64(index))]).commitTime)
@@ -159,7 +172,8 @@ import Testing
     }
   }
 
-  @Test func `deleting a parent keeps what is below`() async throws {
+  @Test("deleting a parent keeps what is below")
+  func deletingParentKeepsChildren() async throws {
     try await fixture.commit([
       Write(.update(try fixture.name("c/d"), fields: [:])),
       Write(.update(try fixture.name("c/d/e/f"), fields: [:])),
@@ -168,7 +182,8 @@ import Testing
     #expect(try await fixture.get("c/d/e/f") == [:])
   }
 
-  @Test func `create gives a random id, and refuses one that is taken`() async throws {
+  @Test("create gives a random id, and refuses one that is taken")
+  func createAndUpdate() async throws {
     let collection = try fixture.collection("c")
     let made = try await fixture.engine.createDocument(
       in: collection, id: nil, fields: ["a": 1], as: .administrator)
