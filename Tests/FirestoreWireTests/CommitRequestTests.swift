@@ -7,7 +7,7 @@ import Foundation
 import SwiftProtobuf
 import Testing
 
-@Suite("Requests with writes")
+@Suite("Requests with writes", .timeLimit(.minutes(3)))
 struct CommitRequestTests {
   static func commit(_ bytes: [UInt8]) throws -> CommitRequest {
     try bytes.withUnsafeBytes { try CommitRequest(decoding: $0) }

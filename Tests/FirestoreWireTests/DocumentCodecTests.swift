@@ -6,7 +6,7 @@ import FirestoreWire
 import SwiftProtobuf
 import Testing
 
-@Suite("Document codec")
+@Suite("Document codec", .timeLimit(.minutes(3)))
 struct DocumentCodecTests {
   static func refusal(_ bytes: [UInt8]) -> FirestoreError? {
     do throws(FirestoreError) {

@@ -37,7 +37,7 @@ extension RandomValues {
   }
 }
 
-@Suite("Messages and the model")
+@Suite("Messages and the model", .timeLimit(.minutes(3)))
 struct MessageTests {
   @Test("writes survive, with the presence of their masks, through bytes")
   func writes() throws {

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Order-preserving encoding")
+@Suite("Order-preserving encoding", .timeLimit(.minutes(3)))
 struct IndexEncodingTests {
   @Test("bytes order as values do, on a million random pairs")
   func ordersMillionPairs() {

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Ranges over index keys")
+@Suite("Ranges over index keys", .timeLimit(.minutes(3)))
 struct IndexScanTests {
   struct Entry {
     let key: [UInt8]

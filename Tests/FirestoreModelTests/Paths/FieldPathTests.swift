@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Field paths")
+@Suite("Field paths", .timeLimit(.minutes(3)))
 struct FieldPathTests {
   @Test(
     "text and names convert both ways",

@@ -13,7 +13,7 @@ func failure(_ body: () throws(FirestoreError) -> Void) -> FirestoreError? {
   }
 }
 
-@Suite("Resource names")
+@Suite("Resource names", .timeLimit(.minutes(3)))
 struct NameTests {
   static let root = "projects/p/databases/(default)/documents"
 

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Filters")
+@Suite("Filters", .timeLimit(.minutes(3)))
 struct FilterTests {
   static let name = DocumentName(database: DatabaseName(project: "p"), path: "books/b1")
 

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Maps of fields")
+@Suite("Maps of fields", .timeLimit(.minutes(3)))
 struct MapValueTests {
   /// The slow map: pairs in no order, keys compared by bytes.
   struct Plain {

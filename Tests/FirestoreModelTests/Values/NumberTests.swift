@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Numbers")
+@Suite("Numbers", .timeLimit(.minutes(3)))
 struct NumberTests {
   @Test("integers and doubles compare as exact numbers do, on random pairs near every edge")
   func exactComparison() {

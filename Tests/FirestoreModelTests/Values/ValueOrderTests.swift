@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Order of values")
+@Suite("Order of values", .timeLimit(.minutes(3)))
 struct ValueOrderTests {
   static let database = DatabaseName(project: "p")
 

@@ -3,8 +3,8 @@
 import FirestoreModel
 import Testing
 
-@Suite("Queries")
-struct QueryTests {
+@Suite("Queries", .timeLimit(.minutes(3)))
+struct QueryDefinitionTests {
   static let database = DatabaseName(project: "p")
   typealias Order = StructuredQuery.Order
 

@@ -3,8 +3,8 @@
 import FirestoreModel
 import Testing
 
-@Suite("Writes")
-struct WriteTests {
+@Suite("Writes", .timeLimit(.minutes(3)))
+struct WriteRuleTests {
   static let database = DatabaseName(project: "p")
   static let time = Timestamp(seconds: 100, nanoseconds: 123_456_000)
 
