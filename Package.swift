@@ -163,7 +163,7 @@ let package = Package(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer",
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", protobuf,
       ]),
   ]
 )

@@ -73,24 +73,25 @@ public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollec
 
 /// A cache in memory.
 public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
-  let isEager: Bool
+  /// The size to keep to, nil where documents go at once.
+  let size: Int64?
 
   /// A cache whose documents go as soon as nothing refers to them.
-  public override init() { isEager = true }
+  public override init() { size = nil }
 
   /// A cache with a way to get rid of documents.
   public init(garbageCollectorSettings settings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {
-    isEager = !(settings is MemoryLRUGCSettings)
+    size = (settings as? MemoryLRUGCSettings)?.size
   }
 
   /// The settings themselves, which never change.
   public func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether the ways are the same.
   public override func isEqual(_ object: Any?) -> Bool {
-    (object as? MemoryCacheSettings)?.isEager == isEager
+    (object as? MemoryCacheSettings).map { $0.size == size } ?? false
   }
   /// Hashes the way.
-  public override var hash: Int { isEager ? 1 : 0 }
+  public override var hash: Int { size.hashValue }
 }
 
 /// Indexes of the cache on disk. The cache in memory keeps none, so these calls change nothing.

@@ -119,11 +119,14 @@ public final class Firestore: NSObject, Sendable {
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
         refuse("The host setting '\(settings.host)' is no host name with an optional port.")
       }
-      var isEager = false
-      if case .memory(let memory) = settings.cache { isEager = memory.isEager }
+      let size: Int64? =
+        switch settings.cache {
+        case .persistent(let cache): cache.size
+        case .memory(let cache): cache.size
+        }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
-        callbackQueue: settings.dispatchQueue, persistence: MemoryPersistence(isEager: isEager))
+        callbackQueue: settings.dispatchQueue, cacheSize: size)
       state.client = client
       return client
     }

@@ -38,13 +38,32 @@ final class FirestoreClient: @unchecked Sendable {
 
   init(
     database: DatabaseName, appID: String, address: ServerAddress, callbackQueue: DispatchQueue,
-    persistence: any Persistence
+    cacheSize: Int64?
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
     datastore = Datastore(database: database, appID: appID, connection: GRPCConnection(address))
-    engine = SyncEngine(persistence: persistence, seed: UInt64.random(in: 0...UInt64.max))
+    engine = SyncEngine(
+      persistence: MemoryPersistence(isEager: cacheSize == nil), seed: UInt64.random(in: 0...UInt64.max))
     engine.enableNetwork()
+    if let cacheSize, cacheSize != FirestoreCacheSizeUnlimited {
+      keepCache(within: Int(cacheSize), firstAfter: FirestoreClient.firstCollection)
+    }
+  }
+
+  // MARK: The cache's size
+
+  private static let firstCollection = 60.0
+  private static let laterCollections = 300.0
+  /// The part of the unused targets that go each time.
+  private static let collectedShare = 0.1
+
+  private func keepCache(within size: Int, firstAfter seconds: Double) {
+    queue.asyncAfter(deadline: .now() + seconds) { [weak self] in
+      guard let self, !self.isTerminated else { return }
+      self.engine.store.collectGarbage(above: size, share: FirestoreClient.collectedShare)
+      self.keepCache(within: size, firstAfter: FirestoreClient.laterCollections)
+    }
   }
 
   // MARK: Events
