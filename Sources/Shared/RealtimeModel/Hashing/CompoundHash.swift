@@ -17,9 +17,31 @@ public struct CompoundHash: Sendable, Equatable {
     self.paths = paths
     self.hashes = hashes
   }
-}
 
-extension Node {
-  /// What differs between this value and a peer's, by its compound hash; nil if sending the whole value is cheaper.
-  public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? { nil }
+  /// The compound hash of a value, cut into ranges by the rule of the product's clients: a range ends with the first
+  /// leaf after which its text is longer than 512 bytes and than ten times the square root of the value's size.
+  public init(of node: Node) {
+    let threshold = max(512, Int((100 * Double(node.estimatedSize)).squareRoot()))
+    self.init(of: node) { bytes, path in bytes > threshold && !path.isPriority }
+  }
+
+  /// The compound hash of a value, cut where `endsRange` says so, given the length of the range's text so far and the
+  /// path of the leaf just added.
+  init(of node: Node, endsRange: (Int, Path) -> Bool) {
+    var walk = RangeText()
+    var paths: [Path] = []
+    var hashes: [String] = []
+    node.walkRanges(&walk) { walk in
+      guard endsRange(walk.count, walk.lastLeaf) else { return true }
+      paths.append(walk.lastLeaf)
+      hashes.append(walk.endRange())
+      return true
+    }
+    if walk.isOpen {
+      paths.append(walk.lastLeaf)
+      hashes.append(walk.endRange())
+    }
+    self.paths = paths
+    self.hashes = hashes + [""]
+  }
 }

@@ -1,6 +1,87 @@
-// Applying a range merge: what lies inside the interval is replaced by what the merge holds.
+// Range merges: finding the ranges of a peer's value that differ from this one, and replacing them.
 
 extension Node {
+  /// What has to be replaced in a peer's value, known by its compound hash, to make it this value; nil where sending
+  /// the whole value is cheaper or the only way.
+  public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
+    let differs = differingRanges(hash)
+    var merges: [RangeMerge] = []
+    var size = 0
+    var i = 0
+    while i < differs.count {
+      guard differs[i] else {
+        i += 1
+        continue
+      }
+      let start = i == 0 ? nil : hash.paths[i - 1]
+      while i < differs.count, differs[i] { i += 1 }
+      let end = i - 1 < hash.paths.count ? hash.paths[i - 1] : nil
+      var isWhole = true
+      var path = Path.root
+      let updates = slice(after: start, upTo: end, at: &path, isWhole: &isWhole)
+      guard isWhole else { return nil }
+      size += updates.estimatedSize
+      merges.append(RangeMerge(start: start, end: end, updates: updates))
+    }
+    return size * 10 > estimatedSize * 9 + 1_000 ? nil : merges
+  }
+
+  /// For each of a peer's ranges whether this value holds anything else in it.
+  private func differingRanges(_ hash: CompoundHash) -> [Bool] {
+    var differs = [Bool](repeating: true, count: hash.hashes.count)
+    differs[hash.paths.count] = false
+    var current = 0
+    var walk = RangeText()
+    walkRanges(
+      &walk,
+      willAdd: { walk in
+        // The range ended before this leaf, without its own last leaf: it stays marked as different.
+        while current < hash.paths.count, hash.paths[current] < walk.path {
+          current += 1
+          walk.drop()
+        }
+      },
+      { walk in
+        guard current < hash.paths.count else {
+          differs[current] = true
+          return false
+        }
+        if walk.lastLeaf == hash.paths[current] {
+          differs[current] = !TextOrder.equal(walk.endRange(), hash.hashes[current])
+          current += 1
+        }
+        return true
+      })
+    return differs
+  }
+
+  /// What this node, which lies at `path`, holds inside an interval.
+  ///
+  /// - Parameter isWhole: becomes false if a priority lies inside without any child to carry it.
+  private func slice(after start: Path?, upTo end: Path?, at path: inout Path, isWhole: inout Bool) -> Node {
+    func isInside(_ path: Path) -> Bool {
+      (start.map { $0 < path } ?? true) && (end.map { path < $0 || path == $0 } ?? true)
+    }
+    switch content {
+    case .empty: return .empty
+    case .leaf: return isInside(path) ? self : .empty
+    case .children:
+      // Wholly behind the start and before the end.
+      if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true { return self }
+      var inside: [(Key, Node)] = []
+      forEachChild { key, child in
+        path.keys.append(key)
+        inside.append((key, child.slice(after: start, upTo: end, at: &path, isWhole: &isWhole)))
+        path.keys.removeLast()
+        return true
+      }
+      guard let priority, isInside(path.child(.priority)) else { return .object(inside) }
+      let result = Node.object(inside, priority: priority)
+      if result.isEmpty { isWhole = false }
+      return result
+    }
+  }
+
   /// The value with one interval replaced.
   public func applying(_ merge: RangeMerge) -> Node {
     var path = Path.root
@@ -9,32 +90,29 @@ extension Node {
 
   /// The part of a merge at `path`, which is where this node lies.
   private func replaced(by updates: Node, from start: Path?, to end: Path?, at path: inout Path) -> Node {
-    let startsAfter = start.map { path < $0 || path == $0 } ?? false
-    let endsBefore = end.map { $0 < path } ?? false
-    if endsBefore { return self }
-    let startLiesInside = start.map { path.contains($0) } ?? false
-    let endLiesInside = end.map { path.contains($0) } ?? false
-    // The whole location lies behind the start and before the end.
-    if !startsAfter, !endLiesInside { return updates }
-    if !startLiesInside, startsAfter { return self }
-    // From here on an edge lies at this location or below it. A leaf at the end's own path is inside, descendants are not.
-    if case .leaf = updates.content, !startsAfter { return updates }
-    var result = self
-    if isLeaf {
-      if !startsAfter { result = .empty } else if updates.isEmpty { return self }
-    }
+    let isAfterStart = start.map { $0 < path } ?? true
+    let startsHere = start.map { path.contains($0) } ?? false
+    let endsHere = end.map { path.contains($0) } ?? false
+    if let end, end < path { return self }
+    if isAfterStart, !endsHere { return updates }
+    if isAfterStart, updates.isLeaf { return updates }
+    // The end's own leaf is inside the interval, what lies below it is not.
+    if isAfterStart, end == path { return isLeaf ? .empty : self }
+    guard startsHere || endsHere else { return self }
+    var result = isLeaf && isAfterStart ? .empty : self
     var keys = Set(childKeys)
     keys.formUnion(updates.childKeys)
-    for key in keys.sorted() {
+    for key in keys {
       path.keys.append(key)
       let now = child(key).replaced(by: updates.child(key), from: start, to: end, at: &path)
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
     path.keys.append(.priority)
-    let priorityIsInside = (start.map { $0 < path } ?? true) && (end.map { path < $0 || path == $0 } ?? true)
+    let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
+    let given = updates.priority.map { Node.leaf($0.leafValue) } ?? .empty
+    let now = before.replaced(by: given, from: start, to: end, at: &path)
     path.keys.removeLast()
-    if updates.priority != nil { return result.with(priority: updates.priority) }
-    return priorityIsInside ? result.with(priority: nil) : result
+    return result.with(priority: now.leafValue.flatMap { try? Priority($0) })
   }
 }

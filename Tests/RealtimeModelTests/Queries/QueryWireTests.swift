@@ -1,0 +1,56 @@
+// Queries as they stand on the wire.
+
+import RealtimeModel
+import Testing
+
+@Suite("Query fields on the wire")
+struct QueryWireTests {
+  typealias Field = (name: String, value: LeafValue?)
+
+  @Test("Fields read back as the query that wrote them", arguments: 0..<200)
+  func roundTrip(seed: Int) throws {
+    var values = RandomValues(seed: UInt64(seed))
+    let query = values.query()
+    let read = try QuerySpec(wireFields: query.wireFields)
+    #expect(read == query)
+    let names = query.wireFields.map(\.name)
+    #expect(names == names.sorted())
+  }
+
+  @Test("Bounds are inclusive unless said otherwise, and null is a bound")
+  func bounds() throws {
+    let query = try QuerySpec(wireFields: [("sp", nil), ("ep", .int(3)), ("ein", .bool(false))] as [Field])
+    #expect(query.start == .init(nil))
+    #expect(query.end == .init(.int(3), isInclusive: false))
+  }
+
+  @Test("A limit without side counts from the start if there is a start bound, else from the end")
+  func limitSide() throws {
+    #expect(try QuerySpec(wireFields: [("l", .int(3))] as [Field]).limit == .last(3))
+    #expect(try QuerySpec(wireFields: [("l", .int(3)), ("sp", .int(1))] as [Field]).limit == .first(3))
+    #expect(try QuerySpec(wireFields: [("l", .int(3)), ("vf", .string("l"))] as [Field]).limit == .first(3))
+  }
+
+  @Test("The sentinels' names stand for the lowest and highest key")
+  func sentinels() throws {
+    let query = try QuerySpec(
+      wireFields: [("sp", .int(1)), ("sn", .string("[MAX_NAME]")), ("sin", .bool(false))] as [Field])
+    #expect(query.start?.key == .maximum)
+  }
+
+  @Test("Fields of a wrong type and impossible limits are refused", arguments: [
+    [("l", .int(0))], [("l", .string("x"))], [("l", .int(1 << 31))], [("l", .int(1)), ("vf", .string("x"))], [("i", .int(1))],
+    [("i", .string("a//.x"))], [("sp", .int(1)), ("sin", .int(1))], [("i", .string(".key")), ("sp", .int(5))],
+  ] as [[Field]])
+  func refused(fields: [Field]) {
+    #expect(throws: RealtimeError.self) { try QuerySpec(wireFields: fields) }
+  }
+
+  @Test("The default query has no fields")
+  func plain() {
+    #expect(QuerySpec.default.wireFields.isEmpty)
+    #expect(QuerySpec.default.isDefault)
+    #expect(!QuerySpec(ordering: .key).isDefault)
+    #expect(QuerySpec(ordering: .key).showsAll)
+  }
+}

@@ -1,0 +1,79 @@
+// Random values, paths and queries over a small alphabet, so that random programs meet the same places often.
+
+import RealtimeModel
+
+struct RandomValues {
+  var random: SplitMix
+
+  init(seed: UInt64) { random = SplitMix(seed: seed) }
+
+  static let keys = [
+    "a", "b", "c", "1", "2", "10", "01", "-3", "-N1", "é", "e\u{301}", "\u{1F600}", "\u{FF5E}", "zz", "4294967296",
+  ]
+
+  mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+  mutating func key() -> String { RandomValues.keys[below(RandomValues.keys.count)] }
+
+  mutating func path(_ most: Int = 3) -> Path { Path(keys: (0..<below(most + 1)).map { _ in Key(key()) }) }
+
+  mutating func leaf() -> LeafValue {
+    switch below(9) {
+    case 0: .bool(true)
+    case 1: .bool(false)
+    case 2, 3, 4: .int(Int64(below(5)))
+    case 5: .double(Double(below(4)) + 0.5)
+    case 6: .double(1e300)
+    default: .string(key())
+    }
+  }
+
+  mutating func priority() -> Priority? {
+    switch below(6) {
+    case 0: .number(Double(below(3)))
+    case 1: .string(key())
+    default: nil
+    }
+  }
+
+  mutating func node(depth: Int = 2) -> Node {
+    switch below(6) {
+    case 0: .empty
+    case 1, 2: .leaf(leaf(), priority: priority())
+    default:
+      depth == 0
+        ? .leaf(leaf(), priority: priority())
+        : .object((0..<below(5)).map { _ in (Key(key()), node(depth: depth - 1)) }, priority: priority())
+    }
+  }
+
+  mutating func ordering() -> Ordering {
+    switch below(5) {
+    case 0: .priority
+    case 1: .key
+    case 2: .value
+    case 3: .child(Path(key()))
+    default: .child(Path(keys: [Key(key()), Key(key())]))
+    }
+  }
+
+  mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
+    let key = below(3) == 0 ? (below(2) == 0 ? Key.minimum : Key.maximum) : Key(self.key())
+    if ordering == .key { return .init(.string(self.key()), isInclusive: below(2) == 0) }
+    let value = below(6) == 0 ? nil : leaf()
+    return .init(value, key: below(2) == 0 ? key : nil, isInclusive: below(2) == 0)
+  }
+
+  mutating func query() -> QuerySpec {
+    var query = QuerySpec(ordering: ordering())
+    if below(2) == 0 { query.start = bound(query.ordering) }
+    if below(2) == 0 { query.end = bound(query.ordering) }
+    if query.start != nil, below(5) == 0 { query.end = query.start }
+    switch below(4) {
+    case 0: query.limit = .first(1 + below(4))
+    case 1: query.limit = .last(1 + below(4))
+    default: break
+    }
+    return query
+  }
+}
