@@ -62,7 +62,9 @@ struct NodeDifferentialTests {
         #expect(node.window(query).childKeys.map(\.text) == expected.map { Key($0) }.sorted().map(\.text))
         let index = OrderedIndex(of: node, by: query.ordering)
         #expect(index.window(query).content == node.window(query))
-        #expect(node.sortedChildren(by: query.ordering).map(\.key.text) == naive.window(.init(ordering: query.ordering)))
+        #expect(
+          node.sortedChildren(by: query.ordering).map(\.key.text)
+            == naive.window(.init(ordering: query.ordering)))
       }
     }
   }

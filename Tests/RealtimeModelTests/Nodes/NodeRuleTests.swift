@@ -20,7 +20,9 @@ struct NodeRuleTests {
   func priorities() {
     let node = Node.empty.setting("a", to: .leaf(.int(1), priority: .number(5)))
     #expect(node.setting("a", to: .leaf(.int(2))).child("a").priority == nil)
-    #expect(node.setting("a/.priority", to: .leaf(.string("p"))).child("a") == .leaf(.int(1), priority: .string("p")))
+    #expect(
+      node.setting("a/.priority", to: .leaf(.string("p"))).child("a")
+        == .leaf(.int(1), priority: .string("p")))
     #expect(node.setting("a/.priority", to: .empty).child("a") == leaf)
     #expect(node.setting("b/.priority", to: leaf) == node)
     #expect(node.descendant("a/.priority") == .leaf(.int(5)))
@@ -29,7 +31,9 @@ struct NodeRuleTests {
   @Test("A child replaces a leaf and keeps its priority; removing beneath a leaf changes nothing")
   func leafReplaced() {
     let closed = Node.leaf(.string("closed"), priority: .number(4))
-    #expect(closed.setting("u8", to: .leaf(.bool(true))) == .object([("u8", .leaf(.bool(true)))], priority: .number(4)))
+    #expect(
+      closed.setting("u8", to: .leaf(.bool(true)))
+        == .object([("u8", .leaf(.bool(true)))], priority: .number(4)))
     #expect(closed.setting("u8/x", to: .empty) == closed)
   }
 
@@ -70,7 +74,8 @@ struct NodeRuleTests {
   func serverValues() {
     let stamp = Node.leaf(.deferred(.timestamp), priority: .deferred(.timestamp))
     let node = Node.object([
-      ("t", stamp), ("n", .leaf(.deferred(.increment(.int(2))))), ("m", .leaf(.deferred(.increment(.double(0.5))))),
+      ("t", stamp), ("n", .leaf(.deferred(.increment(.int(2))))),
+      ("m", .leaf(.deferred(.increment(.double(0.5))))),
     ])
     #expect(node.containsDeferred)
     let existing = Node.object([("n", .leaf(.int(40))), ("m", .leaf(.string("text")))])
@@ -82,10 +87,13 @@ struct NodeRuleTests {
     #expect(!node.setting("t", to: leaf).setting("n", to: leaf).setting("m", to: leaf).containsDeferred)
   }
 
-  @Test("Increments of integers overflow into doubles", arguments: [
-    (RealtimeNumber.int(.max), RealtimeNumber.int(1), RealtimeNumber.double(9.223372036854775808e18)),
-    (.int(.min), .int(-1), .int(.min)), (.int(1), .double(1.5), .double(2.5)), (.double(0.5), .double(0.5), .int(1)),
-  ])
+  @Test(
+    "Increments of integers overflow into doubles",
+    arguments: [
+      (RealtimeNumber.int(.max), RealtimeNumber.int(1), RealtimeNumber.double(9.223372036854775808e18)),
+      (.int(.min), .int(-1), .int(.min)), (.int(1), .double(1.5), .double(2.5)),
+      (.double(0.5), .double(0.5), .int(1)),
+    ])
   func overflow(a: RealtimeNumber, b: RealtimeNumber, sum: RealtimeNumber) {
     // -2^63 - 1 is rounded to -2^63 as a double, which a 64-bit integer holds again.
     #expect(a.adding(b) == sum)

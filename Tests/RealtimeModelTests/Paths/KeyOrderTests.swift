@@ -8,7 +8,8 @@ struct KeyOrderTests {
   @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
   func order() {
     let ascending: [Key] = [
-      .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649", "2147483648",
+      .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649",
+      "2147483648",
       "9999999999", "A", "a", "b", "é", "\u{1F600}", "\u{FF5E}", .maximum,
     ]
     for (i, a) in ascending.enumerated() {
@@ -22,11 +23,14 @@ struct KeyOrderTests {
   @Test("Order by code units equals a comparison of the UTF-16 views")
   func utf16() {
     var random = SplitMix(seed: 7)
-    let units: [UInt32] = [0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1F600, 0x10FFFF]
+    let units: [UInt32] = [
+      0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1F600, 0x10FFFF,
+    ]
     func text() -> String {
       var result = String.UnicodeScalarView()
       for _ in 0..<Int.random(in: 0...4, using: &random) {
-        result.append(Unicode.Scalar(units.randomElement(using: &random)!)!)
+        let unit = units[Int.random(in: units.indices, using: &random)]
+        if let scalar = Unicode.Scalar(unit) { result.append(scalar) }
       }
       return String(result)
     }
@@ -42,15 +46,19 @@ struct KeyOrderTests {
     let composed = Key("\u{E9}")
     let decomposed = Key("e\u{301}")
     #expect(composed != decomposed)
-    let node = Node.empty.settingChild(composed, to: .leaf(.int(1))).settingChild(decomposed, to: .leaf(.int(2)))
+    let node = Node.empty.settingChild(composed, to: .leaf(.int(1))).settingChild(
+      decomposed, to: .leaf(.int(2)))
     #expect(node.childCount == 2)
     #expect(Set([composed, decomposed]).count == 2)
     #expect(Node.leaf(.string("\u{E9}")) != Node.leaf(.string("e\u{301}")))
   }
 
-  @Test("Keys with forbidden characters, empty or longer than 768 bytes are refused", arguments: [
-    "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}", String(repeating: "é", count: 385),
-  ])
+  @Test(
+    "Keys with forbidden characters, empty or longer than 768 bytes are refused",
+    arguments: [
+      "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}",
+      String(repeating: "é", count: 385),
+    ])
   func refused(text: String) {
     #expect(throws: RealtimeError.self) { try Key(validating: text) }
   }

@@ -5,9 +5,11 @@ import Testing
 
 @Suite("Push ids")
 struct PushIDTests {
-  @Test("The first eight characters are the time", arguments: [
-    (1_700_000_000_000, "-NjEtLV-"), (1_735_689_600_000, "-OFU9Mk-"),
-  ])
+  @Test(
+    "The first eight characters are the time",
+    arguments: [
+      (1_700_000_000_000, "-NjEtLV-"), (1_735_689_600_000, "-OFU9Mk-"),
+    ])
   func time(milliseconds: Int64, prefix: String) {
     var generator = PushIDGenerator()
     let id = generator.next(at: milliseconds)

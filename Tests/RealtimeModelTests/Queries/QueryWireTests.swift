@@ -38,10 +38,14 @@ struct QueryWireTests {
     #expect(query.start?.key == .maximum)
   }
 
-  @Test("Fields of a wrong type and impossible limits are refused", arguments: [
-    [("l", .int(0))], [("l", .string("x"))], [("l", .int(1 << 31))], [("l", .int(1)), ("vf", .string("x"))], [("i", .int(1))],
-    [("i", .string("a//.x"))], [("sp", .int(1)), ("sin", .int(1))], [("i", .string(".key")), ("sp", .int(5))],
-  ] as [[Field]])
+  @Test(
+    "Fields of a wrong type and impossible limits are refused",
+    arguments: [
+      [("l", .int(0))], [("l", .string("x"))], [("l", .int(1 << 31))],
+      [("l", .int(1)), ("vf", .string("x"))], [("i", .int(1))],
+      [("i", .string("a//.x"))], [("sp", .int(1)), ("sin", .int(1))],
+      [("i", .string(".key")), ("sp", .int(5))],
+    ] as [[Field]])
   func refused(fields: [Field]) {
     #expect(throws: RealtimeError.self) { try QuerySpec(wireFields: fields) }
   }

@@ -12,7 +12,8 @@ public struct CompoundHash: Sendable, Equatable {
   /// - Throws: ``RealtimeError`` with status `failure` unless there is one more hash than paths.
   public init(paths: [Path], hashes: [String]) throws(RealtimeError) {
     guard hashes.count == paths.count + 1 else {
-      throw RealtimeError(.failure, "Invalid compound hash: \(paths.count) paths need \(paths.count + 1) hashes")
+      throw RealtimeError(
+        .failure, "Invalid compound hash: \(paths.count) paths need \(paths.count + 1) hashes")
     }
     self.paths = paths
     self.hashes = hashes

@@ -67,7 +67,9 @@ extension Node {
     case .leaf: return isInside(path) ? self : .empty
     case .children:
       // Wholly behind the start and before the end.
-      if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true { return self }
+      if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true {
+        return self
+      }
       var inside: [(Key, Node)] = []
       forEachChild { key, child in
         path.keys.append(key)
@@ -108,6 +110,8 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
+    // A leaf's priority is part of the leaf, which lies outside if it is still there.
+    if result.isLeaf { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
     let given = updates.priority.map { Node.leaf($0.leafValue) } ?? .empty

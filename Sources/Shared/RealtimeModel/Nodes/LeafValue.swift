@@ -35,7 +35,9 @@ public enum LeafValue: Sendable, Hashable {
     switch self {
     case .double(let value): LeafValue(RealtimeNumber(value))
     case .string(var text):
-      { text.makeContiguousUTF8(); return .string(text) }()
+      {
+        text.makeContiguousUTF8(); return .string(text)
+      }()
     default: self
     }
   }

@@ -88,7 +88,9 @@ extension Node {
   ///
   /// It becomes one if every key is a canonical index and the highest is below twice the number of children.
   public var arrayLength: Int? {
-    guard let children, let last = children.last?.key.arrayIndex, last < 2 * children.count else { return nil }
+    guard let children, let last = children.last?.key.arrayIndex, last < 2 * children.count else {
+      return nil
+    }
     // Integer keys stand in numeric order, so the last is the highest, and at most 2n keys need a look.
     let all = children.forEach { key, _ in key.arrayIndex != nil }
     return all ? last + 1 : nil
@@ -98,7 +100,9 @@ extension Node {
   /// the child is missing. Costs what differs when the two values share structure.
   ///
   /// A leaf has no children; priorities of the two nodes themselves are not compared.
-  public func forEachChangedChild(from before: Node, _ visit: (Key, _ now: Node, _ before: Node) throws -> Void) rethrows {
+  public func forEachChangedChild(
+    from before: Node, _ visit: (Key, _ now: Node, _ before: Node) throws -> Void
+  ) rethrows {
     try (children ?? Children()).forEachDifference(from: before.children ?? Children()) { key, now, old in
       if let now, let old, now == old { return true }
       try visit(key, now ?? .empty, old ?? .empty)

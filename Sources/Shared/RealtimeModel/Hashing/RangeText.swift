@@ -1,0 +1,101 @@
+// The text that a range of a compound hash is computed over: the leaves of the range, with the way to each in
+// parentheses, as if the value held nothing else.
+
+/// Builds the texts of consecutive ranges while a value's leaves are visited in order.
+struct RangeText {
+  private var text = HashText()
+  private(set) var isOpen = false
+  private var needsComma = false
+  private(set) var path = Path.root
+  /// The path of the leaf added last.
+  private(set) var lastLeaf = Path.root
+
+  /// The length of the open range's text in bytes.
+  var count: Int { text.bytes.count }
+
+  mutating func begin(_ key: Key) {
+    open()
+    if needsComma { text.append(",") }
+    text.appendQuoted(key.text)
+    text.append(":(")
+    path.keys.append(key)
+    needsComma = false
+  }
+
+  mutating func end() {
+    path.keys.removeLast()
+    if isOpen { text.append(")") }
+    needsComma = true
+  }
+
+  mutating func add(_ leaf: Node) {
+    guard let value = leaf.leafValue else { return }
+    open()
+    lastLeaf = path
+    if let priority = leaf.priority {
+      text.append("priority:")
+      text.append(priority.leafValue, quoted: true)
+      text.append(":")
+    }
+    text.append(value, quoted: true)
+    needsComma = true
+  }
+
+  /// The hash of the range that ends here: what is open is closed.
+  mutating func endRange() -> String {
+    text.append(String(repeating: ")", count: path.count + 1))
+    defer { drop() }
+    return text.digest
+  }
+
+  /// Forgets the open range.
+  mutating func drop() {
+    text = HashText()
+    isOpen = false
+  }
+
+  private mutating func open() {
+    guard !isOpen else { return }
+    isOpen = true
+    text.append("(")
+    for key in path.keys {
+      text.appendQuoted(key.text)
+      text.append(":(")
+    }
+    needsComma = false
+  }
+}
+
+extension Node {
+  /// Visits the leaves in order of their paths. `visit` runs after each, and ends the walk with false.
+  ///
+  /// An object's priority is visited as a child named `.priority`, at its place among the keys; as the product's mobile
+  /// clients do, only if a key comes after it.
+  /// - Parameter willAdd: runs before a leaf is added, when the way to it is known.
+  @discardableResult
+  func walkRanges(
+    _ walk: inout RangeText, willAdd: (inout RangeText) -> Void = { _ in }, _ visit: (inout RangeText) -> Bool
+  ) -> Bool {
+    switch content {
+    case .empty: return true
+    case .leaf:
+      willAdd(&walk)
+      walk.add(self)
+      return visit(&walk)
+    case .children:
+      var pending = priority.map { Node.leaf($0.leafValue) }
+      return forEachChild { key, child in
+        if let priority = pending, Key.priority < key {
+          pending = nil
+          walk.begin(.priority)
+          guard priority.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
+          walk.end()
+        }
+        walk.begin(key)
+        guard child.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
+        walk.end()
+        return true
+      }
+    }
+  }
+}

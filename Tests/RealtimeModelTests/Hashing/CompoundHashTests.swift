@@ -1,0 +1,117 @@
+// Compound hashes against computed vectors, and range merges: whatever two sides hold and wherever ranges are cut, what
+// the one sends makes the other equal.
+
+import Testing
+
+@testable import RealtimeModel
+
+@Suite("Compound hashes and range merges")
+struct CompoundHashTests {
+  private let tea = Node.object([("name", .leaf(.string("tea"))), ("stock", .leaf(.int(41)))])
+
+  @Test("A small value is one range")
+  func oneRange() {
+    let hash = CompoundHash(of: tea)
+    #expect(hash.paths == ["stock"])
+    #expect(hash.hashes == ["rZNRb7jtQqncMJfdRu63aeoUkaQ=", ""])
+  }
+
+  @Test("Ranges repeat the way to their first leaf")
+  func twoRanges() {
+    let node = Node.empty.setting("a/x", to: .leaf(.int(1))).setting("b", to: .leaf(.string("q")))
+    let hash = CompoundHash(of: node) { _, path in path == "a/x" }
+    #expect(hash.paths == ["a/x", "b"])
+    #expect(hash.hashes == ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
+  }
+
+  @Test("A leaf's priority stands before its value")
+  func priority() {
+    let node = Node.object([("k", .leaf(.string("v"), priority: .number(3)))])
+    #expect(CompoundHash(of: node).hashes == ["Lf7s0X5n+EM8fBg6Ofm3qDx0Av4=", ""])
+  }
+
+  @Test("Nothing has one open range")
+  func empty() {
+    #expect(CompoundHash(of: .empty).paths.isEmpty)
+    #expect(CompoundHash(of: .empty).hashes == [""])
+    #expect(throws: RealtimeError.self) { try CompoundHash(paths: ["a"], hashes: [""]) }
+  }
+
+  @Test("Only the ranges that differ are sent")
+  func differing() throws {
+    let hash = try CompoundHash(
+      paths: ["a/x", "b"], hashes: ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
+    let base = Node.empty.setting("a/x", to: .leaf(.int(1)))
+    let server = base.setting("b", to: .leaf(.string("r"))).setting("c", to: .leaf(.bool(true)))
+    let expected = Node.object([("b", .leaf(.string("r"))), ("c", .leaf(.bool(true)))])
+    #expect(server.rangeMerges(against: hash) == [RangeMerge(start: "a/x", end: nil, updates: expected)])
+    #expect(base.rangeMerges(against: hash) == [RangeMerge(start: "a/x", end: "b", updates: .empty)])
+    #expect(base.setting("b", to: .leaf(.string("q"))).rangeMerges(against: hash) == [])
+  }
+
+  @Test("A value of a hundred kilobytes is cut into about fifty ranges, and one change costs one of them")
+  func manyRanges() throws {
+    var node = Node.empty
+    for i in 0..<2_000 {
+      node = node.setting(Path("k\(i)/text"), to: .leaf(.string("value number \(i) of many")))
+    }
+    let hash = CompoundHash(of: node)
+    #expect((20...200).contains(hash.paths.count))
+    let changed = node.setting("k777/text", to: .leaf(.string("new")))
+    let merges = try #require(changed.rangeMerges(against: hash))
+    #expect(merges.count == 1)
+    #expect(merges[0].updates.childCount < 200)
+    #expect(merges.reduce(node) { $0.applying($1) } == changed)
+  }
+
+  @Test("Whatever both sides hold and wherever ranges are cut, the merges make them equal", arguments: 0..<30)
+  func property(seed: Int) throws {
+    var values = RandomValues(seed: UInt64(seed))
+    for _ in 0..<60 {
+      let client = values.node(depth: 3)
+      var server = client
+      for _ in 0..<values.below(4) { server = server.setting(values.path(), to: values.node(depth: 1)) }
+      if values.below(4) == 0 { server = server.setting(values.path().child(.priority), to: .leaf(.int(7))) }
+      if values.below(10) == 0 { server = values.node(depth: 3) }
+      var cuts = values
+      let hash = CompoundHash(of: client) { _, path in cuts.below(3) == 0 && !path.isPriority }
+      if client == server { #expect(server.rangeMerges(against: hash) == []) }
+      guard let merges = server.rangeMerges(against: hash) else { continue }
+      let result = merges.reduce(client) { $0.applying($1) }
+      // A priority that no key comes after is not part of the hash, so that a change of it alone may stay unseen.
+      #expect(withoutLastPriorities(result) == withoutLastPriorities(server))
+      if !merges.isEmpty || client == server { continue }
+      #expect(withoutLastPriorities(client) == withoutLastPriorities(server))
+    }
+  }
+
+  private func withoutLastPriorities(_ node: Node) -> Node {
+    guard case .children = node.content else { return node }
+    var children: [(Key, Node)] = []
+    var isSeen = false
+    node.forEachChild { key, child in
+      children.append((key, withoutLastPriorities(child)))
+      if Key.priority < key { isSeen = true }
+      return true
+    }
+    return .object(children, priority: isSeen ? node.priority : nil)
+  }
+
+  @Test(
+    "The start's own leaf is outside, the end's own leaf inside, and deeper children are the other way round")
+  func edges() {
+    let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
+      .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))
+    func apply(_ start: Path?, _ end: Path?, _ updates: Node) -> Node {
+      old.applying(RangeMerge(start: start, end: end, updates: updates))
+    }
+    let b = Node.object([("b", .leaf(.int(9)))])
+    #expect(apply(nil, nil, b) == b)
+    #expect(apply("a", "b", .empty) == old, "an object at the end keeps its children")
+    #expect(apply("a", "b/x", .empty) == old.setting("b", to: .empty))
+    #expect(apply("b", "c", .empty) == old.setting("b", to: .empty), "children of the start are inside")
+    #expect(apply("a", "b/x", b) == old.setting("b", to: .leaf(.int(9))))
+    #expect(apply("c/y", "d", .empty) == old.setting("d", to: .empty))
+    #expect(apply("d", nil, .object([("e", .leaf(.int(5)))])) == old.setting("e", to: .leaf(.int(5))))
+  }
+}
