@@ -107,7 +107,9 @@ private struct Program {
   }
 
   private mutating func unlisten(_ which: Int) async {
-    guard let name = clients[which].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else { return }
+    guard let name = clients[which].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else {
+      return
+    }
     clients[which].replica.stop(name)
     await clients[which].client.ask { $0.unlisten(name.path, tag: name.tag, request: $1) }
   }
@@ -121,14 +123,17 @@ private struct Program {
         let expected = model.descendant(name.path).window(query)
         let known = clients[i].replica.values[name] ?? .empty
         // A client prunes as the server does, so that even priorities must agree.
-        #expect(known == expected, "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
+        #expect(
+          known == expected, "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
       }
     }
   }
 
   func checkStored() async throws {
     #expect(try await database.get("/", as: .anonymous) == model)
-    for path in (0..<20).map({ _ in var copy = values; return copy.path() }) {
+    for path in (0..<20).map({ _ in
+      var copy = values; return copy.path()
+    }) {
       #expect(try await database.get(path, as: .anonymous) == model.descendant(path))
       #expect(try await database.getShallow(path, as: .anonymous) == ShallowNode(model.descendant(path)))
     }

@@ -201,7 +201,9 @@ struct WorkedExampleTests {
     _ = await client.drain()
     _ = await client.set("n", one)
     #expect(await client.drain() == ["d n 9.223372036854776e+18", "2 ok"])
-    for (value, sum) in [("seven" as Node, 1 as Node), (["x": 1], 1), (nil, 1), (1.5, 2.5), (true, 1), (2, 3)] {
+    for (value, sum) in [
+      ("seven" as Node, 1 as Node), (["x": 1], 1), (nil, 1), (1.5, 2.5), (true, 1), (2, 3),
+    ] {
       _ = await client.set("n", value)
       _ = await client.set("n", one)
       #expect(await client.ask { $0.get("n", request: $1) }.text == "ok \(sum.text)")
@@ -217,7 +219,9 @@ struct WorkedExampleTests {
     let stamp = Node.leaf(.deferred(.timestamp))
     let before = SystemTime.milliseconds()
     await client.ask {
-      $0.update("/", [("a", stamp), ("b", ["c": stamp]), ("d", .leaf(.int(1), priority: .deferred(.timestamp)))], request: $1)
+      $0.update(
+        "/", [("a", stamp), ("b", ["c": stamp]), ("d", .leaf(.int(1), priority: .deferred(.timestamp)))],
+        request: $1)
     }
     guard case .value(let node) = await client.ask({ $0.get("/", request: $1) }),
       case .int(let time)? = node.child("a").leafValue
@@ -268,7 +272,9 @@ struct WorkedExampleTests {
   @Test("One connection is told a change once, though several of its default listens cover it")
   func oneUntaggedPush() async throws {
     let (client, _) = try await client("a/b/c", 1)
-    for path in ["a/b", "a", "a/b/c"] as [Path] { await client.ask { $0.listen(path, hash: "", request: $1) } }
+    for path in ["a/b", "a", "a/b/c"] as [Path] {
+      await client.ask { $0.listen(path, hash: "", request: $1) }
+    }
     _ = await client.drain()
     _ = await client.set("a/b/c", 2)
     #expect(await client.drain() == ["d a/b/c 2", "4 ok"])

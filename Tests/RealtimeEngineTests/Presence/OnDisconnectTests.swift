@@ -15,7 +15,16 @@ struct OnDisconnectTests {
 
   /// The value at a path once everything submitted before has happened.
   private func value(_ database: RealtimeDatabase, _ path: Path = "/") async throws -> String {
-    try await database.get(path, as: .administrator).text
+    try await node(database, path).text
+  }
+
+  /// Reads behind everything submitted before, as a read on a connection does.
+  private func node(_ database: RealtimeDatabase, _ path: Path) async throws -> Node {
+    let client = Client(database, as: .administrator)
+    guard case .value(let node) = await client.ask({ $0.get(path, request: $1) }) else {
+      throw RealtimeError(.failure, "no value")
+    }
+    return node
   }
 
   @Test("What was registered is written when the connection closes, and seen by others")
@@ -57,7 +66,7 @@ struct OnDisconnectTests {
     _ = await phone.set("n", 41)
     let before = SystemTime.milliseconds()
     phone.connection.close()
-    guard case .int(let at)? = try await database.get("at", as: .administrator).leafValue else {
+    guard case .int(let at)? = try await node(database, "at").leafValue else {
       return #expect(Bool(false), "no timestamp")
     }
     #expect(at >= before)

@@ -5,32 +5,34 @@ import RealtimeEngine
 import RealtimeModel
 
 /// One connection and everything it has been told.
-actor Client: RealtimeSink, RealtimeSinkGroup {
+actor Client {
+  /// Where the engine hands over what this client is told.
+  private final class Inbox: RealtimeSink, RealtimeSinkGroup {
+    let deliveries: AsyncStream<[RealtimeDelivery]>
+    private let continuation: AsyncStream<[RealtimeDelivery]>.Continuation
+
+    init() { (deliveries, continuation) = AsyncStream.makeStream(of: [RealtimeDelivery].self) }
+
+    var group: any RealtimeSinkGroup { self }
+    func deliver(_ delivered: [RealtimeDelivery]) { continuation.yield(delivered) }
+  }
+
   enum Told: Sendable {
     case push(RealtimePush)
     case answer(Int64, RealtimeResponse)
   }
 
-  nonisolated var group: any RealtimeSinkGroup { self }
-  nonisolated let database: RealtimeDatabase
-  nonisolated(unsafe) private var connected: RealtimeConnection?
+  nonisolated let connection: RealtimeConnection
   private(set) var told: [Told] = []
   private var waiting: [(request: Int64, continuation: CheckedContinuation<RealtimeResponse, Never>)] = []
   private var answers: [Int64: RealtimeResponse] = [:]
   private var nextRequest: Int64 = 1
-  private let inbox: AsyncStream<[RealtimeDelivery]>.Continuation
 
   init(_ database: RealtimeDatabase, as caller: Caller = .anonymous) {
-    self.database = database
-    let (stream, inbox) = AsyncStream.makeStream(of: [RealtimeDelivery].self)
-    self.inbox = inbox
-    connected = database.connect(as: caller, to: self)
-    Task { for await deliveries in stream { await self.take(deliveries) } }
+    let inbox = Inbox()
+    connection = database.connect(as: caller, to: inbox)
+    Task { for await deliveries in inbox.deliveries { await self.take(deliveries) } }
   }
-
-  nonisolated var connection: RealtimeConnection { connected! }
-
-  nonisolated func deliver(_ deliveries: [RealtimeDelivery]) { inbox.yield(deliveries) }
 
   private func take(_ deliveries: [RealtimeDelivery]) {
     for output in deliveries.flatMap(\.outputs) {

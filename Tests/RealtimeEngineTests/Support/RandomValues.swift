@@ -8,7 +8,8 @@ struct RandomValues {
   init(seed: UInt64) { random = SplitMix(seed: seed) }
 
   static let keys = [
-    "a", "b", "c", "1", "2", "10", "01", "-3", "-N1", "é", "e\u{301}", "\u{1F600}", "\u{FF5E}", "zz", "4294967296",
+    "a", "b", "c", "1", "2", "10", "01", "-3", "-N1", "é", "e\u{301}", "\u{1F600}", "\u{FF5E}", "zz",
+    "4294967296",
   ]
 
   mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }

@@ -8,7 +8,8 @@ import Testing
 @Suite("Limits of the Realtime Database")
 struct LimitTests {
   private func open(_ limits: RealtimeLimits = .standard) async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database("limits")
+    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database(
+      "limits")
   }
 
   private func failure(_ client: Client, _ path: Path, _ node: Node) async -> String {
@@ -26,13 +27,19 @@ struct LimitTests {
     #expect(await failure(client, deep.child("a").child(.priority), 1) == "ok")
   }
 
-  @Test("Keys, strings and numbers that cannot be stored are refused", arguments: [
-    (Path(keys: ["a."]), Node.leaf(.int(1))), (Path(keys: [Key(String(repeating: "x", count: 769))]), .leaf(.int(1))),
-    ("a", .object([("b$", .leaf(.int(1)))])), ("a", .object([(Key(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
-    ("a", .leaf(.double(.nan))), ("a", .leaf(.double(.infinity))), ("a", .leaf(.int(1), priority: .number(.infinity))),
-    ("a", .leaf(.string(String(repeating: "x", count: 10 * 1024 * 1024 + 1)))), ("a/.priority", .object([("b", .leaf(.int(1)))])),
-    (Path(keys: [".priority", "a"]), .leaf(.int(1))), (Path(keys: [".info"]), .leaf(.int(1))),
-  ])
+  @Test(
+    "Keys, strings and numbers that cannot be stored are refused",
+    arguments: [
+      (Path(keys: ["a."]), Node.leaf(.int(1))),
+      (Path(keys: [Key(String(repeating: "x", count: 769))]), .leaf(.int(1))),
+      ("a", .object([("b$", .leaf(.int(1)))])),
+      ("a", .object([(Key(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
+      ("a", .leaf(.double(.nan))), ("a", .leaf(.double(.infinity))),
+      ("a", .leaf(.int(1), priority: .number(.infinity))),
+      ("a", .leaf(.string(String(repeating: "x", count: 10 * 1024 * 1024 + 1)))),
+      ("a/.priority", .object([("b", .leaf(.int(1)))])),
+      (Path(keys: [".priority", "a"]), .leaf(.int(1))), (Path(keys: [".info"]), .leaf(.int(1))),
+    ])
   func refused(path: Path, node: Node) async throws {
     let database = try await open()
     let client = Client(database)
@@ -75,7 +82,9 @@ struct LimitTests {
     var limits = RealtimeLimits()
     limits.listensPerConnection = 3
     let client = Client(try await open(limits))
-    for i in 0..<3 { #expect(await client.ask { $0.listen(Path("a/\(i)"), hash: "", request: $1) }.text == "ok") }
+    for i in 0..<3 {
+      #expect(await client.ask { $0.listen(Path("a/\(i)"), hash: "", request: $1) }.text == "ok")
+    }
     #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "failure")
     #expect(await client.ask { $0.listen("a/2", hash: "", request: $1) }.text == "ok")
     await client.ask { $0.unlisten("a/0", request: $1) }
@@ -86,9 +95,10 @@ struct LimitTests {
   func tooLargeForACommit() async throws {
     let database = try await open()
     let client = Client(database)
-    let huge = Node.object((0..<9).map { i in
-      (Key("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
-    })
+    let huge = Node.object(
+      (0..<9).map { i in
+        (Key("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
+      })
     async let first = database.set("a", to: 1, as: .anonymous)
     async let second = database.set("huge", to: huge, as: .anonymous)
     async let third = database.set("b", to: 2, as: .anonymous)

@@ -37,7 +37,8 @@ public final class RealtimeConnection: Sendable {
     _ path: Path, query: QuerySpec = .default, tag: Int64? = nil, hash: String?,
     compoundHash: CompoundHash? = nil, request: Int64?
   ) {
-    submit(.listen(.init(path: path, query: query, tag: tag, hash: hash, compoundHash: compoundHash)), request)
+    submit(
+      .listen(.init(path: path, query: query, tag: tag, hash: hash, compoundHash: compoundHash)), request)
   }
 
   /// Ends a listen; nothing is pushed for it after the answer ``RealtimeResponse/done``.

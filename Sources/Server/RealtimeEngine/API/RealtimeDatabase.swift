@@ -6,11 +6,13 @@
 public import OrderedStore
 public import RealtimeModel
 
-/// A Realtime Database. Every operation is sequenced in the order in which it is submitted.
+/// A Realtime Database. Writes, and everything on connections, are sequenced in the order in which they are submitted;
+/// reads outside connections see everything acknowledged before them.
 public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
+  private let runner: BatchRunner
   private let pump: Task<Void, Never>
 
   init(
@@ -22,6 +24,7 @@ public final class RealtimeDatabase: Sendable {
     let leftovers = try await runner.fireLeftovers()
     let queue = queue
     self.namespace = namespace
+    self.runner = runner
     pump = Task {
       let (batches, stage) = AsyncStream.makeStream(of: [FanOutStep].self)
       let fanOut = Task {
@@ -57,7 +60,7 @@ public final class RealtimeDatabase: Sendable {
   public func get(
     _ path: Path, query: QuerySpec = .default, as caller: Caller
   ) async throws(RealtimeError) -> Node {
-    guard case .value(let node) = try await call(.get(path, query), as: caller) else { return .empty }
+    guard case .value(let node) = try await read(.get(path, query), as: caller) else { return .empty }
     return node
   }
 
@@ -65,7 +68,9 @@ public final class RealtimeDatabase: Sendable {
   public func getShallow(
     _ path: Path, query: QuerySpec = .default, as caller: Caller
   ) async throws(RealtimeError) -> ShallowNode {
-    guard case .shallow(let node) = try await call(.getShallow(path, query), as: caller) else { return .empty }
+    guard case .shallow(let node) = try await read(.getShallow(path, query), as: caller) else {
+      return .empty
+    }
     return node
   }
 
@@ -94,6 +99,13 @@ public final class RealtimeDatabase: Sendable {
     case .stale(let node): .stale(current: node)
     case .value, .shallow: .written(.empty)
     }
+  }
+
+  /// Reads what is durable, beside the sequencer: a large read holds nobody up.
+  private func read(
+    _ action: Operation.Action, as caller: Caller
+  ) async throws(RealtimeError) -> Operation.CallResult {
+    try await runner.read(Operation(action, from: .call(caller) { _ in }))
   }
 
   private func call(

@@ -86,41 +86,37 @@ final class FanOut {
       push = ListenAnswer(listen).push(for: window, shared: &unshared)
     }
     connection.output.listeners[name] = listener
-    if listener.isDefault { shadow(of: connection) }
+    if listener.isDefault {
+      listener.isShadowed = connection.output.defaults.shadow(listen.path)
+      connection.output.defaults.insert(listen.path)
+      shadow(below: listen.path, of: connection)
+    }
     if let push { tell(connection, .push(push)) }
   }
 
   private func stop(_ name: ListenName, of connection: ConnectionState) {
     guard let listener = connection.output.listeners.removeValue(forKey: name) else { return }
     root.remove(listener)
-    if listener.isDefault { shadow(of: connection) }
+    if listener.isDefault {
+      connection.output.defaults.remove(name.path)
+      shadow(below: name.path, of: connection)
+    }
   }
 
   private func end(_ connection: ConnectionState) {
     for listener in connection.output.listeners.values { root.remove(listener) }
     connection.output.listeners = [:]
+    connection.output.defaults = DefaultListens()
     connection.output.pending = []
     connection.output.hasEnded = true
   }
 
-  /// Finds which default listens of a connection lie below another of it.
-  private func shadow(of connection: ConnectionState) {
-    let defaults = connection.output.listeners.values.filter(\.isDefault)
-    if defaults.count < 2 {
-      for listener in defaults { listener.isShadowed = false }
-      return
-    }
-    let paths = Set(defaults.map(\.name.path))
-    for listener in defaults {
-      var ancestor = listener.name.path.parent
-      listener.isShadowed = false
-      while let path = ancestor {
-        if paths.contains(path) {
-          listener.isShadowed = true
-          break
-        }
-        ancestor = path.parent
-      }
+  /// Finds again which default listens below a path lie below another, after one at the path started or ended.
+  private func shadow(below path: Path, of connection: ConnectionState) {
+    guard connection.output.defaults.hasBelow(path) else { return }
+    for listener in connection.output.listeners.values where listener.isDefault {
+      guard listener.name.path != path, path.contains(listener.name.path) else { continue }
+      listener.isShadowed = connection.output.defaults.shadow(listener.name.path)
     }
   }
 }

@@ -39,13 +39,16 @@ struct QueryLocation {
     node = now
     for ordering in indexes.keys { indexes[ordering] = OrderedIndex(of: now, by: ordering) }
     for query in views.keys {
-      guard let index = indexes[query.ordering], let body = views[query]?.replace(index: index) else { continue }
+      guard let index = indexes[query.ordering], let body = views[query]?.replace(index: index) else {
+        continue
+      }
       for listener in views[query]?.listeners ?? [] { tell(listener, body) }
     }
   }
 
   /// Follows changes below the location, given relative to it.
-  mutating func follow(_ changes: [(path: Path, value: Node)], _ tell: (Listener, RealtimePush.Body) -> Void) {
+  mutating func follow(_ changes: [(path: Path, value: Node)], _ tell: (Listener, RealtimePush.Body) -> Void)
+  {
     let before = node
     var now = node
     for change in changes where !change.path.isPriority { now = now.setting(change.path, to: change.value) }

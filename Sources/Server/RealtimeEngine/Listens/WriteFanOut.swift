@@ -76,7 +76,9 @@ struct WriteFanOut {
   }
 
   private func push(_ range: Range<Int>) -> RealtimePush {
-    if range.count == 1, let change = changes[range].first { return RealtimePush(change.path, .set(change.value)) }
+    if range.count == 1, let change = changes[range].first {
+      return RealtimePush(change.path, .set(change.value))
+    }
     let first = changes[range.lowerBound].path
     let last = changes[range.upperBound - 1].path
     // The paths are sorted: what the first and the last share, all share.
@@ -85,7 +87,8 @@ struct WriteFanOut {
     let common = Path(keys: Array(first.keys.prefix(shared)))
     return RealtimePush(
       common,
-      .merge(changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }))
+      .merge(
+        changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }))
   }
 }
 

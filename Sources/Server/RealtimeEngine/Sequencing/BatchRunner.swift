@@ -35,6 +35,17 @@ struct BatchRunner: Sendable {
     }
   }
 
+  /// Carries out a read on the newest durable state.
+  func read(_ operation: Operation) async throws(RealtimeError) -> Operation.CallResult {
+    let sequencer = sequencer
+    let steps: [FanOutStep]
+    do {
+      steps = try await store.read(at: nil) { try sequencer.read(operation, in: $0) }
+    } catch { throw RealtimeError(storeError: error) }
+    guard case .answer(_, let answer)? = steps.first else { throw RealtimeError(.failure, "internal error") }
+    return try answer.callResult.get()
+  }
+
   /// Ends the sessions that a process before this one left behind.
   func fireLeftovers() async throws(RealtimeError) -> [FanOutStep] {
     let sequencer = sequencer

@@ -1,6 +1,7 @@
 // What the engine knows of one connection. Three places look at it, each at a part of its own: the endpoint's threads
 // at `closed`, the sequencer at `session`, the fan-out stage at `output`.
 
+import OrderedStore
 import RealtimeModel
 
 /// A listen's name on its connection: its path, and the client's tag if it is a filtered query.
@@ -28,6 +29,7 @@ final class ConnectionState: @unchecked Sendable {
   /// What the fan-out stage knows.
   struct Output {
     var listeners: [ListenName: Listener] = [:]
+    var defaults = DefaultListens()
     var pending: [RealtimeOutput] = []
     var hasEnded = false
   }

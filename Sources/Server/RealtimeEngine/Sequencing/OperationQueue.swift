@@ -1,6 +1,8 @@
 // The one order of a database's operations: whoever enqueues first is sequenced first. What waits while one batch is on
 // its way to the disk goes into the next.
 
+import OrderedStore
+
 /// Operations waiting to be sequenced.
 final class OperationQueue: Sendable {
   private struct State {
@@ -17,7 +19,8 @@ final class OperationQueue: Sendable {
 
   /// Adds an operation; false if the queue is closed.
   func append(_ operation: Operation) -> Bool {
-    let (accepted, consumer) = state.withLock { state -> (Bool, (CheckedContinuation<[Operation]?, Never>)?) in
+    let (accepted, consumer) = state.withLock {
+      state -> (Bool, (CheckedContinuation<[Operation]?, Never>)?) in
       guard !state.isClosed else { return (false, nil) }
       state.waiting.append(operation)
       defer { state.consumer = nil }

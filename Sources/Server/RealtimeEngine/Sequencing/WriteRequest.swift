@@ -115,7 +115,9 @@ struct WriteRequest {
     }
   }
 
-  private static func resolve(_ value: ServerValue, at path: Path, in tree: Tree, now: Int64) throws -> LeafValue {
+  private static func resolve(_ value: ServerValue, at path: Path, in tree: Tree, now: Int64) throws
+    -> LeafValue
+  {
     guard case .increment = value else { return value.resolved(existing: .empty, timestamp: now) }
     let resolved = value.resolved(existing: try tree.node(at: path), timestamp: now)
     guard let number = resolved.number, number.doubleValue.isFinite else {

@@ -26,7 +26,9 @@ struct NodeAssembler {
     }
     let parents = path.dropLast()
     var shared = 0
-    while shared < parents.count, shared + 1 < open.count, open[shared + 1].key == path[shared] { shared += 1 }
+    while shared < parents.count, shared + 1 < open.count, open[shared + 1].key == path[shared] {
+      shared += 1
+    }
     close(to: shared + 1)
     for key in parents.dropFirst(shared) { open.append(Open(key: key)) }
     if last.isPriority {

@@ -83,7 +83,9 @@ struct NodeEncoder {
   }
 
   private mutating func append(_ bits: UInt64) {
-    for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: bits >> UInt64(shift))) }
+    for shift in stride(from: 56, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: bits >> UInt64(shift)))
+    }
   }
 }
 
@@ -148,7 +150,8 @@ struct NodeDecoder {
     let count = try count()
     guard count <= bytes.count - position else { throw NodeDecoder.damaged }
     defer { position += count }
-    return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]), as: UTF8.self)
+    return String(
+      decoding: UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]), as: UTF8.self)
   }
 
   mutating func path() throws -> Path {

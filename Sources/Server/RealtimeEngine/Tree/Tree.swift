@@ -155,7 +155,11 @@ struct Tree {
       try writer.set(RowKeys.row(of: path), NodeEncoder.encode(leaf.with(priority: priority)))
     case .object:
       if try priorityRow(at: path) == priority { return false }
-      if let priority { try writer.set(row, NodeEncoder.encode(.leaf(priority.leafValue))) } else { try writer.clear(row) }
+      if let priority {
+        try writer.set(row, NodeEncoder.encode(.leaf(priority.leafValue)))
+      } else {
+        try writer.clear(row)
+      }
     }
     cache?.apply(path.child(.priority), value)
     return true

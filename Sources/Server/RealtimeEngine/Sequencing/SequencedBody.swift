@@ -1,0 +1,198 @@
+// What happens to each operation inside a sequenced body: checks, access, reading and changing the tree, and what is left
+// for the fan-out stage. (What sessions leave for their end is in Presence/.)
+
+import OrderedStore
+import RealtimeModel
+
+/// One sequenced body under way.
+struct SequencedBody {
+  let tree: Tree
+  /// nil while the store cannot write.
+  let writer: (any Sequenced)?
+  /// The body's instant in milliseconds since the Unix epoch: its server timestamps.
+  let now: Int64
+  let sequencer: Sequencer
+  /// Why nothing can be written, while nothing can.
+  var failure = RealtimeError(.unavailable, "the database cannot write now")
+  var steps: [FanOutStep] = []
+  private var logged: [Change] = []
+
+  init(
+    tree: Tree, writer: (any Sequenced)?, now: Int64, sequencer: Sequencer, failure: RealtimeError? = nil
+  ) {
+    self.tree = tree
+    self.writer = writer
+    self.now = now
+    self.sequencer = sequencer
+    if let failure { self.failure = failure }
+  }
+
+  /// Runs one operation; only errors of the store get out, since they end the whole body.
+  mutating func run(_ operation: Operation) throws {
+    if case .connection(let connection, _) = operation.origin {
+      if connection.session.hasEnded {
+        guard case .close = operation.action else { return }
+      }
+      sequencer.register(connection)
+    }
+    do {
+      try perform(operation)
+    } catch let error as RealtimeError {
+      steps.append(.answer(operation.origin, .failure(error)))
+    }
+  }
+
+  private mutating func perform(_ operation: Operation) throws {
+    let caller = operation.caller
+    switch operation.action {
+    case .write(let write, let hash):
+      let node = try perform(write, ifHash: hash, for: operation)
+      steps.append(.answer(operation.origin, node))
+    case .get(let path, let query):
+      try mayRead(path, query, caller)
+      if !query.showsAll || query.ordering != .priority, !hasIndex(query.ordering, path) {
+        throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
+      }
+      steps.append(.answer(operation.origin, .value(try tree.node(at: path).window(query))))
+    case .getShallow(let path, let query):
+      try mayRead(path, query, caller)
+      steps.append(.answer(operation.origin, .shallow(try tree.shallow(at: path).window(query))))
+    case .listen(let listen): try perform(listen, for: operation)
+    case .unlisten(let path, let tag):
+      guard case .connection(let connection, _) = operation.origin else { return }
+      let name = ListenName(path: path, tag: tag)
+      connection.session.listens[name] = nil
+      steps.append(.unlisten(connection, name, revoked: nil))
+      steps.append(.answer(operation.origin, .done))
+    case .onDisconnect(let write):
+      guard case .connection(let connection, _) = operation.origin else { return }
+      try register(write, for: connection)
+      steps.append(.answer(operation.origin, .done))
+    case .cancelOnDisconnect(let path):
+      guard case .connection(let connection, _) = operation.origin else { return }
+      try cancel(path, for: connection)
+      steps.append(.answer(operation.origin, .done))
+    case .authenticate(let caller):
+      guard case .connection(let connection, _) = operation.origin else { return }
+      try authenticate(connection, as: caller)
+      steps.append(.answer(operation.origin, .done))
+    case .close:
+      guard case .connection(let connection, _) = operation.origin else { return }
+      try end(connection)
+    case .takeOver(let session):
+      try takeOver(session)
+      steps.append(.answer(operation.origin, .done))
+    }
+  }
+
+  // MARK: Reads
+
+  private func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
+    for key in path.keys {
+      guard Key.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
+    }
+    if sequencer.policy.allowsEverything(caller) { return }
+    let view = TreeAccessView(tree: tree, changes: [], now: now)
+    if let denial = try sequencer.policy.decide(caller, .read(path, query), view: view) { throw denial }
+  }
+
+  private func hasIndex(_ ordering: Ordering, _ path: Path) -> Bool {
+    switch ordering {
+    case .key, .priority: true
+    case .value, .child: sequencer.policy.hasIndex(on: ordering, at: path)
+    }
+  }
+
+  private mutating func perform(_ listen: Operation.Listen, for operation: Operation) throws {
+    guard case .connection(let connection, let request) = operation.origin else { return }
+    try mayRead(listen.path, listen.query, connection.session.caller)
+    let name = ListenName(path: listen.path, tag: listen.tag)
+    guard
+      connection.session.listens[name] != nil
+        || connection.session.listens.count < sequencer.limits.listensPerConnection
+    else {
+      throw RealtimeError(
+        .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
+    }
+    let node = try tree.node(at: listen.path)
+    connection.session.listens[name] = listen.query
+    let warnings = hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
+    steps.append(.listen(connection, listen, node, warnings: warnings, request: request))
+  }
+
+  private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
+    if connection.session.caller == caller { return }
+    connection.session.caller = caller
+    if connection.session.hasDisconnectRows { try write(caller, of: connection) }
+    for (name, query) in connection.session.listens {
+      do {
+        try mayRead(name.path, query, caller)
+      } catch let error as RealtimeError {
+        connection.session.listens[name] = nil
+        steps.append(.unlisten(connection, name, revoked: error))
+      }
+    }
+  }
+
+  // MARK: Writes
+
+  private mutating func perform(_ write: Write, ifHash hash: String?, for operation: Operation) throws
+    -> Answer
+  {
+    guard writer != nil else { throw failure }
+    var bytes = sequencer.limits.restWriteBytes
+    if case .connection = operation.origin { bytes = sequencer.limits.socketWriteBytes }
+    var request = try WriteRequest(write, limits: sequencer.limits, bytes: bytes)
+    try request.resolve(in: tree, now: now)
+    try mayWrite(request.changes, operation.caller)
+    if let hash, let target = request.changes.first {
+      let current = try tree.node(at: target.path)
+      // Above this width hashing would hold up everyone else: the client gets the data instead.
+      guard current.childCount <= 100_000, current.matches(hash: hash) else { return .stale(current) }
+    }
+    try apply(request.changes)
+    if case .set = write { return .written(request.changes.first?.value ?? .empty) }
+    return .written(.empty)
+  }
+
+  func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
+    if sequencer.policy.allowsEverything(caller) { return }
+    let view = TreeAccessView(tree: tree, changes: changes, now: now)
+    if let denial = try sequencer.policy.decide(caller, .write(changes), view: view) { throw denial }
+  }
+
+  /// Changes the tree; the changes stand in ascending order of paths, none inside another.
+  mutating func apply(_ changes: [(path: Path, value: Node)]) throws {
+    guard let writer else { throw failure }
+    var effective: [Change] = []
+    // Priorities last: one may belong to a location that another change brings into being.
+    for priorities in [false, true] {
+      for change in changes where change.path.isPriority == priorities {
+        let outcome = try tree.set(change.path, to: change.value, in: writer)
+        if outcome.changed {
+          effective.append(Change(path: change.path, value: change.value, before: outcome.before))
+        }
+      }
+    }
+    guard !effective.isEmpty else { return }
+    effective.sort { $0.path < $1.path }
+    logged += effective
+    steps.append(.write(effective))
+  }
+
+  /// Adds the log record of everything the body wrote to the tree.
+  func log() throws {
+    guard let writer, !logged.isEmpty else { return }
+    try writer.log(WriteRecord(logged.map { ($0.path, $0.value) }).bytes, nil)
+  }
+}
+
+extension Operation {
+  /// On whose behalf the operation runs, as the sequencer knows it now.
+  var caller: Caller {
+    switch origin {
+    case .connection(let connection, _): connection.session.caller
+    case .call(let caller, _): caller
+    }
+  }
+}

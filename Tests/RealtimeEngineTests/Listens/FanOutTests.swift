@@ -1,0 +1,127 @@
+// What the fan-out promises beside content: shared pushes, one delivery for a group, the cost of listeners elsewhere.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Fan-out")
+struct FanOutTests {
+  private func open() async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("fan-out")
+  }
+
+  @Test("A change is one push object for all default listens, encoded once, and one call for a group")
+  func shared() async throws {
+    let database = try await open()
+    let group = RecordingGroup()
+    let sinks = (0..<50).map { _ in RecordingSink(group) }
+    let connections = sinks.map { database.connect(as: .anonymous, to: $0) }
+    for (i, connection) in connections.enumerated() {
+      connection.listen(i % 2 == 0 ? "a" : "/", hash: "", request: 1)
+    }
+    _ = try await database.set("a/b", to: 1, as: .anonymous)
+    let deliveries = group.take()
+    let pushes = deliveries.flatMap { $0 }.flatMap(\.outputs).compactMap { output -> RealtimePush? in
+      if case .push(let push) = output { return push }
+      return nil
+    }
+    #expect(pushes.count == 50)
+    #expect(Set(pushes.map(ObjectIdentifier.init)).count == 1)
+    #expect(deliveries.last?.count == 50)
+    let encodings = Guarded(0)
+    for push in pushes {
+      let frame = push.encoded(as: String.self) { push in
+        encodings.withLock { $0 += 1 }
+        return push.text
+      }
+      #expect(frame == "d a/b 1")
+    }
+    #expect(encodings.withLock { $0 } == 1)
+    #expect(pushes[0].encoded(as: Int.self) { _ in 7 } == 7)
+    #expect(pushes[0].encoded(as: String.self, variant: 1) { _ in "other" } == "other")
+    for connection in connections { connection.close() }
+  }
+
+  @Test("Nothing is delivered after a connection has ended")
+  func ended() async throws {
+    let database = try await open()
+    let group = RecordingGroup()
+    let connection = database.connect(as: .anonymous, to: RecordingSink(group))
+    connection.listen("a", hash: nil, request: 1)
+    _ = try await database.set("a", to: 1, as: .anonymous)
+    connection.close()
+    _ = try await database.set("b", to: 1, as: .anonymous)
+    _ = group.take()
+    _ = try await database.set("a", to: 2, as: .anonymous)
+    connection.listen("a", hash: nil, request: 2)
+    _ = try await database.set("a", to: 3, as: .anonymous)
+    #expect(group.take().isEmpty)
+  }
+
+  @Test("A write visits only the listens above and below it")
+  func visits() {
+    let root = ListenTrie()
+    let sink = RecordingSink(RecordingGroup())
+    func listen(_ path: Path) -> Listener {
+      let connection = ConnectionState(name: "\(path)", caller: .anonymous, sink: sink)
+      let listener = Listener(connection: connection, name: ListenName(path: path, tag: nil), query: .default)
+      root.location(at: path).listeners.append(listener)
+      return listener
+    }
+    var listeners = (0..<1_000).map { listen(Path("elsewhere/\($0)")) }
+    listeners += ["a", "a/b/c", "a/b/c/d", "a/x"].map { listen($0) }
+    var told: [String] = []
+    WriteFanOut([Change(path: "a/b", value: .object([("c", .leaf(.int(1)))]), before: nil)]).visit(root) {
+      connection, output in
+      guard case .push(let push) = output else { return }
+      told.append("\(connection.name): \(push.text)")
+    }
+    #expect(told == ["a: d a/b {c:1}", "a/b/c: d a/b/c 1", "a/b/c/d: d a/b/c/d null"])
+    for listener in listeners { root.remove(listener) }
+    #expect(root.isEmpty)
+  }
+
+  @Test("Many default listens on one connection, above and below each other, in any order")
+  func nestedListens() async throws {
+    let database = try await open()
+    let client = Client(database)
+    var values = RandomValues(seed: 77)
+    var live: Set<Path> = []
+    for _ in 0..<200 {
+      let path = values.path()
+      if live.remove(path) != nil {
+        await client.ask { $0.unlisten(path, request: $1) }
+      } else {
+        live.insert(path)
+        await client.ask { $0.listen(path, hash: "", request: $1) }
+      }
+      _ = await client.takeTold()
+      let target = values.path().child("leaf")
+      _ = await client.set(target, .leaf(.int(Int64(values.below(1 << 30)))))
+      let pushes = await client.takeTold().filter { if case .push = $0 { true } else { false } }
+      #expect(pushes.count == (live.contains { $0.contains(target) } ? 1 : 0))
+    }
+  }
+}
+
+/// Keeps what it is handed.
+final class RecordingGroup: RealtimeSinkGroup {
+  private let deliveries = Guarded<[[RealtimeDelivery]]>([])
+
+  func deliver(_ delivered: [RealtimeDelivery]) { deliveries.withLock { $0.append(delivered) } }
+
+  func take() -> [[RealtimeDelivery]] {
+    deliveries.withLock { deliveries in
+      defer { deliveries = [] }
+      return deliveries
+    }
+  }
+}
+
+final class RecordingSink: RealtimeSink {
+  private let recording: RecordingGroup
+  init(_ recording: RecordingGroup) { self.recording = recording }
+  var group: any RealtimeSinkGroup { recording }
+}

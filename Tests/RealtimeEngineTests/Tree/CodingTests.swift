@@ -1,0 +1,99 @@
+// Rows and records as bytes: what was written is read, and what was damaged is an error.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Rows of the realtime tree")
+struct CodingTests {
+  @Test("Nodes read back as they were written", arguments: 0..<50)
+  func roundTrip(seed: Int) throws {
+    var values = RandomValues(seed: UInt64(seed))
+    let node = values.node(depth: 4)
+    #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node)
+    let deferred: [Node] = [
+      .leaf(.deferred(.timestamp), priority: .deferred(.timestamp)), .leaf(.deferred(.increment(.int(-3)))),
+      .leaf(.deferred(.increment(.double(0.5)))), .leaf(.int(.min)), .leaf(.string("")),
+    ]
+    for node in deferred { #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node) }
+  }
+
+  @Test("Damaged bytes are an error or another node, never a crash", arguments: 0..<200)
+  func damaged(seed: Int) {
+    var values = RandomValues(seed: UInt64(seed))
+    var bytes = NodeEncoder.encode(values.node(depth: 3))
+    for _ in 0..<3 where !bytes.isEmpty { bytes[values.below(bytes.count)] = UInt8(values.below(256)) }
+    _ = try? NodeDecoder.decode(bytes)
+    _ = try? NodeDecoder.decode(Array(bytes.dropLast(values.below(bytes.count + 1))))
+    _ = try? WriteRecord(bytes: bytes)
+  }
+
+  @Test("A location's rows are exactly those with its prefix, its priority first, children contiguous")
+  func layout() {
+    let ascending: [Path] = ["a", "a/.priority", "a/1", "a/b", "a/b/.priority", "a/b/c", "a!", "aa", "b"]
+    let rows = ascending.map { RowKeys.row(of: $0) }
+    for i in 1..<rows.count { #expect(rows[i - 1].lexicographicallyPrecedes(rows[i])) }
+    #expect(rows.filter { RowKeys.range(of: "a").contains($0) }.count == 6)
+    for path in ascending {
+      let bytes = Array(RowKeys.row(of: path).dropFirst())
+      #expect(bytes.withUnsafeBytes { RowKeys.keys(in: $0) } == path.keys)
+    }
+    #expect(RowKeys.row(of: "shop/tea") == [0x74] + Array("shop".utf8) + [0] + Array("tea".utf8) + [0])
+  }
+
+  @Test("The longest path the limits allow is a key the store takes")
+  func longest() {
+    let path = Path(keys: Array(repeating: Key(String(repeating: "k", count: 768)), count: 32))
+    #expect(RowKeys.row(of: path.child(.priority)).count <= 32 * 1024)
+    #expect(RowKeys.disconnect(ofSession: SessionName.make(), at: path.child(.priority)).count <= 32 * 1024)
+  }
+
+  @Test("Log records say what was written; large values are left to be read")
+  func records() throws {
+    let record = WriteRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
+    let read = try WriteRecord(bytes: record.bytes)
+    #expect(read.changes.map(\.path) == ["a/b", "c"])
+    #expect(read.changes.map(\.value) == [.leaf(.int(1)), .empty])
+    let large = WriteRecord([("a", .leaf(.string(String(repeating: "x", count: 2 << 20))))])
+    #expect(large.bytes.count < 100)
+    #expect(try WriteRecord(bytes: large.bytes).changes.map(\.value) == [nil])
+  }
+
+  @Test("Every write leaves a log record, in order")
+  func log() async throws {
+    let store = try MemoryStore()
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("log")
+    for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .anonymous) }
+    _ = try await database.set("n", to: 4, as: .anonymous)
+    let stored = try await store.database(named: "realtime/log", history: .openReads)
+    let records = try await stored.log(after: stored.createdVersion, limit: 100)
+    let values = try records.flatMap {
+      try WriteRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }
+    }
+    #expect(values == ["0", "1", "2", "3", "4"])
+  }
+
+  @Test("The cache holds what it was given, follows writes, and stays within its budget", arguments: 0..<10)
+  func cache(seed: Int) {
+    var values = RandomValues(seed: UInt64(seed))
+    let cache = TreeCache(budget: 20_000)
+    var model = Node.empty
+    for _ in 0..<2_000 {
+      let path = values.path()
+      if values.below(2) == 0 {
+        let node = values.node()
+        model = model.setting(path, to: node)
+        cache.apply(path, node)
+      } else if let known = cache.node(at: path) {
+        #expect(known == model.descendant(path))
+      } else {
+        cache.keep(model.descendant(path), at: path)
+      }
+      #expect(cache.cost <= 20_000 + 3 * model.estimatedSize)
+    }
+    cache.removeAll()
+    #expect(cache.cost == 0 && cache.count == 0)
+  }
+}

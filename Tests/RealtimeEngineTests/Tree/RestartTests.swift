@@ -1,0 +1,105 @@
+// The engine on disk: everything acknowledged is there after a restart, sessions that a dead server left behind end, and
+// rows alone are enough.
+
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("The Realtime Database on disk")
+struct RestartTests {
+  private func directory() -> String {
+    FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path
+  }
+
+  private func open(_ path: String) async throws -> EmbeddedStore {
+    try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
+  }
+
+  @Test("Random programs leave the same tree after every restart", arguments: 0..<3)
+  func restart(seed: Int) async throws {
+    let path = directory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var values = RandomValues(seed: UInt64(500 + seed))
+    var model = Node.empty
+    for _ in 0..<4 {
+      let store = try await open(path)
+      let engine = RealtimeEngine(
+        store: store, policy: EmulatorPolicy(), cacheBytes: seed == 0 ? 2_000 : 1 << 20)
+      let database = try await engine.database("disk")
+      #expect(try await database.get("/", as: .anonymous) == model)
+      for _ in 0..<60 {
+        let at = values.below(5) == 0 ? values.path().child(.priority) : values.path()
+        let node = at.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
+        _ = try await database.set(at, to: node, as: .anonymous)
+        model = model.setting(at, to: node)
+      }
+      await engine.shutdown()
+      try await store.close()
+    }
+  }
+
+  @Test("onDisconnect of a server that died happens at the next start, once, with the callers' rights")
+  func presence() async throws {
+    let path = directory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var store = try await open(path)
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("presence")
+    let phone = Client(database)
+    await phone.ask { $0.onDisconnectSet("on", to: false, request: $1) }
+    await phone.ask {
+      $0.onDisconnectUpdate("/", [("n", .leaf(.deferred(.increment(.int(1)))))], request: $1)
+    }
+    _ = await phone.set("on", true)
+    // The connection is never closed: the process is gone.
+    try await store.close()
+    for _ in 0..<2 {
+      store = try await open(path)
+      let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+      #expect(try await engine.database("presence").get("/", as: .anonymous) == ["on": false, "n": 1])
+      #expect(try await engine.namespaces() == ["presence"])
+      await engine.shutdown()
+      try await store.close()
+    }
+  }
+
+  @Test("After the store stops writing, writes are unavailable and reads go on")
+  func closedStore() async throws {
+    let path = directory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let store = try await open(path)
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("gone")
+    let client = Client(database)
+    _ = await client.set("a", 1)
+    try await store.close()
+    #expect(await client.set("a", 2).text == "unavailable")
+    await #expect(throws: RealtimeError.self) { _ = try await database.get("a", as: .anonymous) }
+  }
+
+  @Test("Clients that write at once are all acknowledged and all there", arguments: [8])
+  func concurrent(clients: Int) async throws {
+    let path = directory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let store = try await open(path)
+    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let database = try await engine.database("many")
+    await withTaskGroup(of: Void.self) { group in
+      for c in 0..<clients {
+        group.addTask {
+          let client = Client(database)
+          for i in 0..<25 {
+            await client.ask { $0.set(Path("c\(c)/\(i)"), to: .leaf(.int(Int64(i))), request: $1) }
+            await client.ask { $0.set("sum", to: .leaf(.deferred(.increment(.int(1)))), request: $1) }
+          }
+        }
+      }
+    }
+    let root = try await database.get("/", as: .anonymous)
+    #expect(root.child("sum") == .leaf(.int(Int64(clients * 25))))
+    for c in 0..<clients { #expect(root.child(Key("c\(c)")).childCount == 25) }
+    await engine.shutdown()
+    try await store.close()
+  }
+}
