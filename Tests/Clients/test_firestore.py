@@ -291,6 +291,40 @@ def test_a_listener_goes_on_after_the_server_was_killed(hearth, monkeypatch):
     listener.close()
 
 
+def test_a_stop_in_the_middle_of_writing_loses_nothing_acknowledged(hearth, monkeypatch):
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", hearth.firestore)
+    client = firestore.Client(project=hearth.project)
+    collection = client.collection("c")
+    acknowledged, lock, enough = [], threading.Lock(), threading.Event()
+    listener = Snapshots(collection)
+    listener.next()
+
+    def work(thread):
+        for index in range(10_000):
+            name = f"{thread}-{index}"
+            try:
+                collection.document(name).set({"n": index}, retry=None, timeout=10)
+            except exceptions.GoogleAPICallError:
+                return
+            with lock:
+                acknowledged.append(name)
+                if len(acknowledged) >= 200:
+                    enough.set()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    assert enough.wait(60)
+    assert hearth.stop() == 0
+    for thread in threads:
+        thread.join(60)
+    hearth.start()
+    eventually(lambda: write(client.collection("other").document("d"), {}), what="a write after the restart")
+    stored = {document.id for document in collection.stream()}
+    assert set(acknowledged) <= stored
+    listener.close()
+
+
 def write(document, value):
     try:
         document.set(value)

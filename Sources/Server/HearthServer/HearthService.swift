@@ -7,7 +7,7 @@ import UnixSignals
 extension HearthServer {
   /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
   ///
-  /// Returns within ten seconds of the signal. A second signal ends the process as the system does by default.
+  /// Returns within ten seconds of the signal.
   /// - Throws: ``HearthError`` if it does not start.
   public static func serve(
     _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void

@@ -117,8 +117,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       do {
         switch try connection.methods.method(of: head) {
         case .duplex(let make):
-          connection.add(self)
           phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)))
+          connection.add(self)
         case let method:
           phase = .collecting(head, method)
         }
@@ -281,11 +281,16 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func write(final headers: HPACKHeaders) {
     guard let context else { return }
-    let ended = requestEnded
-    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: headers, endStream: true))), promise: nil)
-    if !ended {
-      // The client may still be sending; tell it to stop, without calling that an error.
-      context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: nil)
+    let payload = wrapOutboundOut(.headers(.init(headers: headers, endStream: true)))
+    if requestEnded {
+      context.writeAndFlush(payload, promise: nil)
+    } else {
+      // The client may still be sending; tell it to stop, without calling that an error. Not before the trailers have
+      // gone out: a reset drops what still waits for the client's window.
+      let channel = context.channel
+      context.writeAndFlush(payload).whenSuccess {
+        channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.noError), promise: nil)
+      }
     }
     abandon()
   }
