@@ -136,7 +136,9 @@ struct ServerStreamTests {
     _ = stream.finish(GRPCStatus(.internal))
     var bytes = ByteBuffer()
     bytes.writeGRPCMessage(bytes: [1])
-    stream.receive(data: bytes, endStream: true)
+    stream.receive(data: bytes, endStream: false)
+    stream.receive(data: ByteBuffer(bytes: [0, 0]), endStream: true)
     #expect(try stream.next() == nil)
+    #expect(stream.bufferedBytes == 0)
   }
 }

@@ -51,9 +51,9 @@ public struct GRPCServerStream: Sendable {
     }
   }
 
-  /// Takes bytes of the request's body.
+  /// Takes bytes of the request's body. What arrives after the answer has ended is dropped.
   public mutating func receive(data: ByteBuffer, endStream: Bool) {
-    guard request == .open else { return }
+    guard request == .open, answer != .finished else { return }
     parser.append(data)
     if endStream { request = .halfClosed }
   }

@@ -186,8 +186,8 @@ struct TransportTests {
   @Test("A half-open connection, whose peer answers no ping, is closed")
   func halfOpen() async throws {
     var limits = PortLimits()
-    limits.http2.keepAliveInterval = .milliseconds(100)
-    limits.http2.keepAliveTimeout = .milliseconds(100)
+    limits.http2.keepAliveInterval = .seconds(1)
+    limits.http2.keepAliveTimeout = .seconds(1)
     try await withEcho(limits) { echo, client in
       let dead = try await RawConnection.connect(port: echo.port.port)
       // The preface and an empty SETTINGS frame, then silence.

@@ -171,6 +171,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   private func account() {
+    if case .ended = phase { return }
     let held = stream.bufferedBytes + (request?.readableBytes ?? 0)
     guard held != heldBytes else { return }
     let fits = connection.hold(held, insteadOf: heldBytes)
