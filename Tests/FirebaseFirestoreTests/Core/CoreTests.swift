@@ -84,6 +84,39 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     }
   }
 
+  @Test(arguments: [nil, 4]) func theChangesWithTheirPlacesRebuildTheList(limit: Int?) {
+    var random = SplitMix(state: 11)
+    let client = TestClient.make(port: 1, project: "test")
+    let query = query(limit: limit)
+    var view = View(query: query, remoteKeys: [])
+    var all: [DocumentName: CachedDocument] = [:]
+    var list: [String] = []
+    for round in 1...150 {
+      var changes: DocumentChanges = [:]
+      for _ in 0...Int.random(in: 0...5, using: &random) {
+        let id = "d\(Int.random(in: 0..<12, using: &random))"
+        let isGone = Int.random(in: 0..<4, using: &random) == 0
+        let version = ModelTimestamp(microseconds: Int64(round))
+        let value = Int64.random(in: 0..<9, using: &random)
+        changes[name(id)] =
+          isGone
+          ? CachedDocument(missing: name(id), version: version) : document(id, value, version: Int64(round))
+      }
+      all.merge(changes) { $1 }
+      var pending = view.compute(changes)
+      if pending.needsRefill { pending = view.compute(all, after: pending) }
+      guard let shown = view.apply(pending).snapshot else { continue }
+      let snapshot = QuerySnapshot(query: client.collection("c"), snapshot: shown)
+      for change in snapshot.documentChanges {
+        if change.type != .added {
+          #expect(list.remove(at: Int(change.oldIndex)) == change.document.documentID)
+        }
+        if change.type != .removed { list.insert(change.document.documentID, at: Int(change.newIndex)) }
+      }
+      #expect(list == snapshot.documents.map(\.documentID))
+    }
+  }
+
   @Test func waitsGrowToAMinuteAndStartOverWhenTheServerSpoke() {
     var backoff = Backoff(seed: 7)
     #expect(backoff.next() == 0)

@@ -311,6 +311,105 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
+  @Test func codableValuesAreWrittenMergedBatchedAndReadBack() async throws {
+    struct Note: Codable, Equatable, Sendable {
+      @DocumentID var id: String?
+      @ServerTimestamp var at: Date?
+      @ExplicitNull var sub: String?
+      var text: String?
+      var tags: [String] = []
+    }
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let first = client.document("notes/1")
+      try first.setData(from: Note(id: nil, at: nil, sub: "s", text: "one", tags: ["a"]))
+      // What is nil is left out of a merge; what is explicitly null overwrites.
+      try first.setData(from: Note(id: nil, at: nil, sub: nil, text: nil, tags: ["b"]), merge: true)
+      let batch = client.batch()
+      try batch.setData(
+        from: Note(id: nil, at: nil, sub: nil, text: "two"), forDocument: client.document("notes/2"))
+      try await deadline { try await batch.commit() }
+      _ = try await deadline { () -> Bool in
+        _ = try await client.runTransaction { transaction, errorPointer in
+          do {
+            try transaction.setData(
+              from: Note(id: nil, at: nil, sub: nil, text: "three"),
+              forDocument: client.document("notes/3"))
+          } catch {
+            errorPointer?.pointee = error as NSError
+          }
+          return nil
+        }
+        return true
+      }
+      let read = try await deadline { try await first.getDocument(as: Note.self, source: .server) }
+      #expect(read.id == "1" && read.at != nil && read.sub == nil)
+      #expect(read.text == "one" && read.tags == ["b"])
+      let all = try await deadline { try await client.collection("notes").getDocuments(source: .server) }
+      #expect(try all.documents.map { try $0.data(as: Note.self).text } == ["one", "two", "three"])
+      let missing = try await deadline { try await client.document("notes/9").getDocument(as: Note?.self) }
+      #expect(missing == nil)
+    }
+  }
+
+  @Test func aReadComesFromWhereItsSourceSays() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let known = client.document("books/known")
+      let unknown = client.document("books/unknown")
+      func code(_ reference: DocumentReference, _ source: FirestoreSource) async throws -> String {
+        do {
+          let snapshot = try await deadline { try await reference.getDocument(source: source) }
+          return
+            "\(snapshot.exists ? "there" : "missing") \(snapshot.metadata.isFromCache ? "cache" : "server")"
+        } catch {
+          return "error \((error as NSError).code)"
+        }
+      }
+      #expect(try await code(known, .cache) == "error 14")
+      try await deadline { try await known.setData(["a": 1]) }
+      #expect(try await code(known, .default) == "there server")
+      #expect(try await code(known, .server) == "there server")
+      #expect(try await code(known, .cache) == "there cache")
+      #expect(try await code(unknown, .default) == "missing server")
+      try await deadline { try await client.disableNetwork() }
+      #expect(try await code(known, .default) == "there cache")
+      #expect(try await code(known, .server) == "error 14")
+      #expect(try await code(known, .cache) == "there cache")
+      let books = client.collection("books")
+      let cached = try await deadline { try await books.getDocuments() }
+      #expect(cached.documents.map(\.documentID) == ["known"] && cached.metadata.isFromCache)
+      await #expect(throws: (any Error).self) {
+        try await deadline { try await books.getDocuments(source: .server) }
+      }
+    }
+  }
+
+  @Test func changesOfMetadataAloneReachOnlyThoseWhoAsk() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let (plain, first) = listen(client.collection("quiet"))
+      let (loud, second) = listen(client.collection("quiet"), metadata: true)
+      _ = try await loud.first { !$0.isFromCache }
+      put(client.document("quiet/1"), ["title": "t"])
+      _ = try await loud.first { $0.ids == ["1"] && !$0.hasPendingWrites }
+      // Both are called on one serial queue, so what the quiet one was told has arrived by now.
+      #expect(plain.all.map(\.ids) == [[], ["1"]])
+      #expect(plain.all.last?.hasPendingWrites == true)
+      first.remove()
+      second.remove()
+    }
+  }
+
+  @Test func anAggregateThatCannotBeAskedForIsAnError() async throws {
+    let client = TestClient.make(port: 1)
+    await #expect {
+      try await deadline { try await client.collection("c").count.getAggregation(source: .server) }
+    } throws: { error in
+      (error as? FirestoreErrorCode)?.code == .unavailable
+    }
+  }
+
   @Test func aTerminatedClientMakesRoomForAFreshOne() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)

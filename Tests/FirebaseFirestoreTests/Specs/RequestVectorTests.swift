@@ -57,6 +57,7 @@ import Testing
   private func play(_ vector: JSON, _ client: Firestore) throws -> String? {
     if let body = vector["set"] as? JSON { return try playSet(body, client) }
     if let body = vector["update"] as? JSON { return try playUpdate(body, client) }
+    if let body = vector["updatePaths"] as? JSON { return try playUpdatePaths(body) }
     if let body = vector["delete"] as? JSON {
       if body["precondition"] != nil { throw Skip.precondition }
       return try compare(Write(.delete(name(body))), body)
@@ -88,6 +89,17 @@ import Testing
     if body["isError"] as? Bool == true { throw Skip.misuse }
     if body["precondition"] != nil { throw Skip.precondition }
     return try compare(.patch(data(body["jsonData"]), name(body)), body)
+  }
+
+  private func playUpdatePaths(_ body: JSON) throws -> String? {
+    if body["isError"] as? Bool == true { throw Skip.misuse }
+    if body["precondition"] != nil { throw Skip.precondition }
+    let values = body["jsonValues"] as? [String] ?? []
+    var data: [AnyHashable: Any] = [:]
+    for (field, json) in zip(body["fieldPaths"] as? [JSON] ?? [], values) {
+      data[FirebaseFirestore.FieldPath(field["field"] as? [String] ?? [])] = try operand(json)
+    }
+    return try compare(.patch(data, name(body)), body)
   }
 
   private func compare(_ ours: Write, _ body: JSON) throws -> String? {
