@@ -125,6 +125,26 @@ import Testing
     #expect(try await fixture.query(query).count == 1)
   }
 
+  @Test("a query with a limit locks only what it read")
+  func limitLocksWhatItRead() async throws {
+    let writes = try (0..<200).map { index in
+      Write(
+        .update(try fixture.name(ResourcePath(["c", "d\(index)"])), fields: ["n": .integer(Int64(index))]))
+    }
+    try await fixture.commit(writes)
+    let first = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))], limit: 1)
+    let token = try await fixture.begin()
+    #expect(try await fixture.query(first, .transaction(token)).map(\.name.id) == ["d0"])
+    // Far behind what was read: at once. Before it: not.
+    try await fixture.commit([try set("c/late", 1_000)])
+    let early = Task { [fixture] in await failure { try await fixture.commit([try self.set("c/early", -1)]) }
+    }
+    try await eventually("the insert before it waits") { fixture.clock.sleepers >= 2 }
+    try await fixture.commit([Write(.delete(try fixture.name("c/d0")))], transaction: token)
+    #expect(await early.value == nil)
+    #expect(try await fixture.query(first).map(\.name.id) == ["early"])
+  }
+
   @Test("of two upgrades the older wins at once and the younger is aborted")
   func olderUpgradeWins() async throws {
     try await fixture.set("c/d", ["n": 1])

@@ -13,21 +13,21 @@ extension FirestoreEngine {
       let database = try await self.database(name.database)
       var session = try await database.beginRead(consistency)
       let key = KeyLayout.document(name.path)
+      let found: StoredDocument?
       do {
         try await database.lock(&session, keys: [key])
-        let found = try await database.read(&session) { view in
+        found = try await database.read(&session) { view in
           let found = try view.get(key).map { try DocumentRow.decode($0.value, name) }
           _ = try database.authorise(caller, .get(name), found: found, in: view)
           return found
         }
         database.endRead(session, keys: [key])
-        guard let found else { throw FirestoreError.notFound("Document \"\(name)\" not found.") }
-        return DocumentRead(
-          document: try found.masked(mask), readTime: session.version?.timestamp ?? .epoch)
       } catch {
-        if FirestoreError(error).code != .notFound { database.endRead(session) }
+        database.endRead(session)
         throw error
       }
+      guard let found else { throw FirestoreError.notFound("Document \"\(name)\" not found.") }
+      return DocumentRead(document: try found.masked(mask), readTime: session.version?.timestamp ?? .epoch)
     }
   }
 

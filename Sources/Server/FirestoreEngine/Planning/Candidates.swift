@@ -69,6 +69,9 @@ struct Candidates {
       : KeyRange(start: key, end: range.end)
   }
 
+  /// The part of the plan's range that has not been read; nil if there is none.
+  var unread: KeyRange? { rest }
+
   /// The next candidate; nil at the end.
   mutating func next() throws -> Candidate? {
     while position >= buffer.count {

@@ -20,11 +20,6 @@ extension KeyRange {
   func remainder(after key: Key, reverse: Bool) -> KeyRange {
     reverse ? KeyRange(start: start, end: key) : KeyRange(start: key.successor, end: end)
   }
-
-  /// The part that a scan visited when it stopped at `key`.
-  func visited(upTo key: Key, reverse: Bool) -> KeyRange {
-    reverse ? KeyRange(start: key, end: end) : KeyRange(start: start, end: key.successor)
-  }
 }
 
 extension Array where Element == UInt8 {

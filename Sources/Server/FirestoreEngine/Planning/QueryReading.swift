@@ -50,7 +50,14 @@ extension FirestoreDatabase {
           readTime: time, isLast: page.isLast))
       isFirst = false
       skipped = 0
-      if page.isLast { return (run.keys, ranges) }
+      if page.isLast {
+        // A limit leaves the rest of the range to others.
+        let scanned = run.scanned
+        if let owner = session.transaction?.owner {
+          for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
+        }
+        return (run.keys, session.transaction == nil ? [] : scanned)
+      }
     }
   }
 

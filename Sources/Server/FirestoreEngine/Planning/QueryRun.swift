@@ -27,6 +27,8 @@ struct QueryRun: Sendable {
   private var held: ArraySlice<StoredDocument>?
   /// What was read so far, for validation.
   private(set) var keys: [Key] = []
+  /// What a limit has spared reading.
+  private var unread: KeyRange?
 
   init(_ query: PreparedQuery) {
     self.query = query
@@ -49,6 +51,15 @@ struct QueryRun: Sendable {
     return plan
   }
 
+  /// The ranges of the plan as far as they were read.
+  var scanned: [KeyRange] {
+    guard let plan else { return [] }
+    guard let unread, let range = plan.ranges.first, plan.ranges.count == 1 else { return plan.ranges }
+    return plan.reverse
+      ? [KeyRange(start: unread.end ?? range.start, end: range.end)]
+      : [KeyRange(start: range.start, end: unread.start)]
+  }
+
   /// From this many entries on, an index prefix is not worth sorting if there is a limit.
   private static let commonEntries = 1_000
 
@@ -58,7 +69,10 @@ struct QueryRun: Sendable {
     if left == 0 { return Page(isLast: true) }
     if held != nil { return takeHeld() }
     var candidates = Candidates(plan, database, view, after: plan.arrangement == .exact ? last : nil)
-    defer { keys += candidates.keys }
+    defer {
+      keys += candidates.keys
+      unread = left == 0 && plan.arrangement != .unordered ? candidates.unread : nil
+    }
     switch plan.arrangement {
     case .unordered:
       held = try sorted(&candidates)[...]

@@ -9,6 +9,7 @@ import OrderedStore
 /// The task side of a stream. One `run` at a time.
 actor WatchWorker {
   var targets: [Int32: ActiveTarget] = [:]
+  private var idsByRegistration: [Int: Int32] = [:]
   /// The version that everything sent so far adds up to.
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
@@ -51,6 +52,7 @@ actor WatchWorker {
       stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
     }
     targets = [:]
+    idsByRegistration = [:]
     buffer = []
     stream.hub.remove(stream)
   }
@@ -109,6 +111,7 @@ actor WatchWorker {
 
   func drop(_ target: ActiveTarget, _ stream: WatchStream) {
     targets[target.id] = nil
+    idsByRegistration[target.registration] = nil
     stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
   }
 
@@ -146,6 +149,7 @@ actor WatchWorker {
       return try await refuse(id, FirestoreError(error), stream)
     }
     targets[id] = target
+    idsByRegistration[registration] = id
     let token = ResumeToken.encode(version)
     try await emit(
       .targetChange(TargetChange(.current, [id], resumeToken: token, readTime: version.timestamp)), stream)
@@ -227,9 +231,9 @@ actor WatchWorker {
     let denied = try await recheck(cut, version, stream)
     var snapshot = Snapshot()
     for (registration, effects) in cut.effects {
-      guard var target = targets.values.first(where: { $0.registration == registration }),
-        !denied.contains(target.id)
-      else { continue }
+      guard let id = idsByRegistration[registration], var target = targets[id], !denied.contains(id) else {
+        continue
+      }
       if target.isWindow {
         try await moveWindow(of: &target, effects, version, &snapshot, stream)
         targets[target.id] = target
@@ -256,9 +260,9 @@ actor WatchWorker {
     for target in targets.values where cut.named.contains(target.registration) {
       do {
         let dependencies = try await authorise(target, at: version, stream)
-        guard dependencies != target.dependencies else { continue }
-        stream.hub.depend(on: dependencies, target.registration, of: stream)
-        targets[target.id]?.dependencies += dependencies
+        let new = dependencies.filter { !target.dependencies.contains($0) }
+        stream.hub.depend(on: new, target.registration, of: stream)
+        targets[target.id]?.dependencies += new
       } catch {
         drop(target, stream)
         denied.insert(target.id)
