@@ -201,6 +201,32 @@ import Testing
     #expect(client.view.snapshots.count == 2)
   }
 
+  @Test("of several commits in one cut, a document has its last contents for every target")
+  func lastContentsInACut() throws {
+    let database = DatabaseName(project: "demo")
+    let name = try #require(DocumentName(database: database, path: "c/d"))
+    func document(_ version: Int64) -> StoredDocument {
+      StoredDocument(
+        name: name, createTime: Timestamp(microseconds: 1), updateTime: Timestamp(microseconds: version),
+        fields: ["n": .integer(version)])
+    }
+    let first = DocumentChange(name: name, before: document(1), after: document(2))
+    let second = DocumentChange(name: name, before: document(2), after: document(3))
+    // Target 1 holds it throughout, target 2 loses it with the first commit and hears nothing of the second.
+    let cut = Cut([
+      WatchHit(change: first, registration: 1, before: true, after: true, isNamed: false),
+      WatchHit(change: first, registration: 2, before: true, after: false, isNamed: false),
+      WatchHit(change: second, registration: 1, before: true, after: true, isNamed: false),
+    ])
+    for registration in [1, 2] {
+      let effects = try #require(cut.effects[registration])
+      #expect(effects.count == 1)
+      #expect(effects[0].after?.updateTime == Timestamp(microseconds: 3))
+      #expect(effects[0].wasIn)
+      #expect(effects[0].isIn == (registration == 1))
+    }
+  }
+
   @Test("a slow reader is conflated and ends up right")
   func slowReader() async throws {
     let fixture = try EngineFixture()

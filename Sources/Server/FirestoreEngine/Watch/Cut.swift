@@ -23,16 +23,25 @@ struct Cut {
   /// Merges changes as the hub found them.
   init(_ hits: [WatchHit]) {
     var positions: [Int: [ResourcePath: Int]] = [:]
+    var latest: [ResourcePath: StoredDocument?] = [:]
     for hit in hits {
       let name = hit.change.name
+      latest.updateValue(hit.change.after, forKey: name.path)
       if hit.isNamed { named.insert(hit.registration) }
       if let position = positions[hit.registration]?[name.path] {
-        effects[hit.registration]?[position].after = hit.change.after
         effects[hit.registration]?[position].isIn = hit.after
       } else {
         positions[hit.registration, default: [:]][name.path] = effects[hit.registration]?.count ?? 0
         effects[hit.registration, default: []].append(
-          Effect(name: name, after: hit.change.after, wasIn: hit.before, isIn: hit.after))
+          Effect(name: name, after: nil, wasIn: hit.before, isIn: hit.after))
+      }
+    }
+    // A target that a document left hears no more of it: what became of it since, others say.
+    for (registration, list) in effects {
+      effects[registration] = list.map { effect in
+        var effect = effect
+        effect.after = latest[effect.name.path] ?? nil
+        return effect
       }
     }
   }
