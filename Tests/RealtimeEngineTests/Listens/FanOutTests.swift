@@ -6,8 +6,8 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Fan-out")
-struct FanOutTests {
+@Suite("Fan-out", .timeLimit(.minutes(1)))
+struct RealtimeFanOutTests {
   private func open() async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("fan-out")
   }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Replaying pushes rebuilds the state")
+@Suite("Replaying pushes rebuilds the state", .timeLimit(.minutes(1)))
 struct ReplayTests {
   @Test("Every listen of every client shows its location after every write", arguments: 0..<24)
   func replay(seed: Int) async throws {

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Worked examples of the protocol")
+@Suite("Worked examples of the protocol", .timeLimit(.minutes(1)))
 struct WorkedExampleTests {
   private func open() async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")
@@ -78,6 +78,22 @@ struct WorkedExampleTests {
     await client.ask { $0.listen("shop/tea", tag: nil, hash: "Wd9WHAEgYdDgRxO+qsMzasWv2DE=", request: $1) }
     #expect(
       await client.drain() == ["d shop/tea/stock 40", "d shop/tea {name:'tea',stock:40}", "2 ok"])
+  }
+
+  @Test("A listen with a compound hash is sent the ranges that differ, one without it the whole value")
+  func rangeMerge() async throws {
+    let (client, _) = try await client("doc", ["a": ["x": 1], "b": "r", "c": true])
+    let compound = try CompoundHash(
+      paths: ["a/x", "b"], hashes: ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
+    let held = "qZcBZHXdxbKd9iJsEPLpMzoW/Mc="
+    await client.ask { $0.listen("doc", hash: held, compoundHash: compound, request: $1) }
+    #expect(await client.drain() == ["rm doc (a/x ] {b:'r',c:true}", "1 ok"])
+    await client.ask { $0.listen("doc", hash: held, request: $1) }
+    #expect(await client.drain() == ["d doc {a:{x:1},b:'r',c:true}", "2 ok"])
+    _ = await client.set("doc", ["a": ["x": 1]])
+    _ = await client.drain()
+    await client.ask { $0.listen("doc", hash: held, compoundHash: compound, request: $1) }
+    #expect(await client.drain() == ["rm doc (a/x b] null", "4 ok"])
   }
 
   @Test("A listen with the hash of something that is gone is told null first")

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("onDisconnect")
+@Suite("onDisconnect", .timeLimit(.minutes(1)))
 struct OnDisconnectTests {
   private func open(_ store: any OrderedStore, _ policy: any AccessPolicy = EmulatorPolicy()) async throws
     -> RealtimeDatabase
@@ -118,6 +118,22 @@ struct OnDisconnectTests {
     _ = try await second.set("on", to: "later", as: .administrator)
     let third = try await open(store)
     #expect(try await value(third) == "{count:1,on:'later'}")
+  }
+
+  @Test("Hundreds of sessions of a killed server all end at its next start")
+  func manySessions() async throws {
+    let store = try MemoryStore()
+    let first = try await open(store)
+    for i in 0..<300 {
+      let phone = Client(first)
+      await phone.ask { $0.onDisconnectSet(Path("s/\(i)"), to: false, request: $1) }
+      await phone.ask {
+        $0.onDisconnectSet("sum", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
+      }
+    }
+    let second = try await open(store)
+    #expect(try await second.get("s", as: .administrator).childCount == 300)
+    #expect(try await second.get("sum", as: .administrator) == 300)
   }
 
   @Test("What a policy no longer allows when the session ends is dropped, the rest happens")

@@ -5,8 +5,8 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Access to the Realtime Database")
-struct AccessTests {
+@Suite("Access to the Realtime Database", .timeLimit(.minutes(1)))
+struct RealtimeAccessTests {
   private let user = Caller(.user(id: "u1", claims: .empty))
 
   private func open(_ policy: any AccessPolicy) async throws -> RealtimeDatabase {

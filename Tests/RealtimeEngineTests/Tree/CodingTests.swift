@@ -6,8 +6,8 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Rows of the realtime tree")
-struct CodingTests {
+@Suite("Rows of the realtime tree", .timeLimit(.minutes(1)))
+struct RealtimeRowTests {
   @Test("Nodes read back as they were written", arguments: 0..<50)
   func roundTrip(seed: Int) throws {
     var values = RandomValues(seed: UInt64(seed))

@@ -5,8 +5,8 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Limits of the Realtime Database")
-struct LimitTests {
+@Suite("Limits of the Realtime Database", .timeLimit(.minutes(1)))
+struct RealtimeLimitTests {
   private func open(_ limits: RealtimeLimits = .standard) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database(
       "limits")

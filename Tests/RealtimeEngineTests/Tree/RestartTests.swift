@@ -8,8 +8,8 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("The Realtime Database on disk")
-struct RestartTests {
+@Suite("The Realtime Database on disk", .timeLimit(.minutes(1)))
+struct RealtimeRestartTests {
   private func directory() -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RealtimeModel
 
-@Suite("Compound hashes and range merges")
+@Suite("Compound hashes and range merges", .timeLimit(.minutes(1)))
 struct CompoundHashTests {
   private let tea = Node.object([("name", .leaf(.string("tea"))), ("stock", .leaf(.int(41)))])
 

@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Simple hashes")
+@Suite("Simple hashes", .timeLimit(.minutes(1)))
 struct SimpleHashTests {
   static let vectors: [(Node, String)] = [
     (.empty, ""),

@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Nodes against a naive tree")
+@Suite("Nodes against a naive tree", .timeLimit(.minutes(1)))
 struct NodeDifferentialTests {
   @Test("Random writes leave what the rules say", arguments: 0..<20)
   func writes(seed: Int) {

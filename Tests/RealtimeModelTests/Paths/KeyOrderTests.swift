@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Keys and paths")
+@Suite("Keys and paths", .timeLimit(.minutes(1)))
 struct KeyOrderTests {
   @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
   func order() {

@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Push ids")
+@Suite("Push ids", .timeLimit(.minutes(1)))
 struct PushIDTests {
   @Test(
     "The first eight characters are the time",

@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Query fields on the wire")
+@Suite("Query fields on the wire", .timeLimit(.minutes(1)))
 struct QueryWireTests {
   typealias Field = (name: String, value: LeafValue?)
 

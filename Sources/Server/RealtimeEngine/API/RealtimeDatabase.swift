@@ -21,7 +21,7 @@ public final class RealtimeDatabase: Sendable {
   ) async throws(RealtimeError) {
     let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
     let runner = BatchRunner(store: store, sequencer: sequencer)
-    let leftovers = try await runner.fireLeftovers()
+    try await runner.fireLeftovers()
     let queue = queue
     self.namespace = namespace
     self.runner = runner
@@ -31,7 +31,6 @@ public final class RealtimeDatabase: Sendable {
         let fanOut = FanOut()
         for await steps in batches { fanOut.run(steps) }
       }
-      stage.yield(leftovers)
       while let batch = await queue.next() {
         if batch.isEmpty { continue }
         stage.yield(await runner.run(batch))

@@ -69,13 +69,23 @@ extension SequencedBody {
     try apply(folded.changes)
   }
 
-  /// Ends every session that a process before this one left behind.
-  mutating func fireLeftovers() throws {
+  /// Ends sessions that a process before this one left behind.
+  mutating func fire(_ sessions: some Sequence<String>) throws {
+    for session in sessions { try fire(session) }
+  }
+
+  /// Forgets what a session registered, unfired.
+  func forget(_ session: String) throws {
+    try writer?.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+  }
+
+  /// The sessions that have something registered.
+  static func sessions(in view: any ReadView) throws -> [String] {
     var sessions: [String] = []
     var start = RowKeys.sessions.start
     while true {
       var found: String?
-      try tree.view.scan(KeyRange(start: start, end: RowKeys.sessions.end), reverse: false) { key, _, _ in
+      try view.scan(KeyRange(start: start, end: RowKeys.sessions.end), reverse: false) { key, _, _ in
         let name = key.dropFirst().prefix { $0 != RowKeys.terminator }
         found = String(decoding: name, as: UTF8.self)
         return false
@@ -86,6 +96,6 @@ extension SequencedBody {
       sessions.append(found)
       start = next
     }
-    for session in sessions { try fire(session) }
+    return sessions
   }
 }

@@ -46,12 +46,39 @@ struct BatchRunner: Sendable {
     return try answer.callResult.get()
   }
 
-  /// Ends the sessions that a process before this one left behind.
-  func fireLeftovers() async throws(RealtimeError) -> [FanOutStep] {
+  /// Ends the sessions that a process before this one left behind, before anyone is connected.
+  ///
+  /// Many share a commit; if that is too much for one they get their own, and one that is too much even so is forgotten,
+  /// so that it cannot keep the database from opening.
+  func fireLeftovers() async throws(RealtimeError) {
     let sequencer = sequencer
     do {
-      return try await store.execute(validating: nil) { try sequencer.fireLeftovers(in: $0) }.result
+      var sessions = try await store.read(at: nil) { try SequencedBody.sessions(in: $0) }[...]
+      while !sessions.isEmpty {
+        let some = Array(sessions.prefix(256))
+        sessions = sessions.dropFirst(some.count)
+        do {
+          _ = try await store.execute(validating: nil) { writer in
+            try sequencer.run(in: writer) { try $0.fire(some) }
+          }
+        } catch let error as StoreError where error.code == .limitExceeded {
+          for session in some { try await fireAlone(session) }
+        }
+      }
     } catch { throw RealtimeError(storeError: error) }
+  }
+
+  private func fireAlone(_ session: String) async throws {
+    let sequencer = sequencer
+    do {
+      _ = try await store.execute(validating: nil) { writer in
+        try sequencer.run(in: writer) { try $0.fire([session]) }
+      }
+    } catch let error as StoreError where error.code == .limitExceeded {
+      _ = try await store.execute(validating: nil) { writer in
+        try sequencer.run(in: writer) { try $0.forget(session) }
+      }
+    }
   }
 }
 

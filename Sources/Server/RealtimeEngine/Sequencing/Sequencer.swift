@@ -62,14 +62,13 @@ final class Sequencer: @unchecked Sendable {
     return body.steps
   }
 
-  /// Ends every session that a process before this one left behind.
-  func fireLeftovers(in writer: any Sequenced) throws -> [FanOutStep] {
+  /// Runs something else than operations in a sequenced body, and logs what it wrote.
+  func run(in writer: any Sequenced, _ work: (inout SequencedBody) throws -> Void) throws {
     var body = SequencedBody(
-      tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
+      tree: Tree(view: writer, cache: nil, limits: limits), writer: writer,
       now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self)
-    try body.fireLeftovers()
+    try work(&body)
     try body.log()
-    return body.steps
   }
 
   /// Forgets what a body that failed may have left in memory.
