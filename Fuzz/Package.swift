@@ -42,11 +42,10 @@ let package = Package(
     module("RealtimeModel", [crypto]),
     module("RealtimeWire", ["RealtimeModel"]),
     module("GRPCFraming", [nio("NIOCore"), hpack]),
-    .target(name: "CLibFuzzer"),
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CLibFuzzer", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "RealtimeModel",
+        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "RealtimeModel",
         "RealtimeWire", "GRPCFraming", protobuf, hpack, nio("NIOCore"), nio("NIOEmbedded"),
         nio("NIOWebSocket"),
       ],

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes one parser for some seconds, starting from its committed corpus, and prints how many inputs it tried
 # and how many a second. A failing input stays in Fuzz/findings/TARGET; run it again with
-#   Fuzz/.build/release/fuzz TARGET FILE
+#   HEARTH_FUZZ_TARGET=TARGET Fuzz/.build/release/fuzz FILE
 # Usage: scripts/fuzz.sh TARGET [SECONDS]; inputs worth keeping are merged into the corpus with --merge.
 set -euo pipefail
 cd "$(dirname "$0")/../Fuzz"
@@ -15,15 +15,17 @@ fi
 
 swift build -c release --sanitize fuzzer --product fuzz
 fuzz=.build/release/fuzz
+export HEARTH_FUZZ_TARGET=$target
+export SWIFT_BACKTRACE=enable=no # its signal handlers would keep libFuzzer from saving the input
 if [ "${3:-}" = "--merge" ]; then
-  "$fuzz" "$target" -merge=1 "Corpus/$target" ".build/fuzz-work/$target"
+  "$fuzz" -merge=1 "Corpus/$target" ".build/fuzz-work/$target"
   exit
 fi
 
 mkdir -p ".build/fuzz-work/$target" "findings/$target"
 log=.build/fuzz-work/$target.log
 status=0
-"$fuzz" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+"$fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
   -print_final_stats=1 -artifact_prefix="findings/$target/" \
   ".build/fuzz-work/$target" "Corpus/$target" >"$log" 2>&1 || status=$?
 if [ "$status" -ne 0 ]; then

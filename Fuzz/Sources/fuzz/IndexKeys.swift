@@ -2,7 +2,7 @@
 
 import FirestoreModel
 
-func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) -> CInt {
+func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input)
   for direction in [StructuredQuery.Direction.ascending, .descending] {
     var decoder = IndexKeyDecoder(bytes)
@@ -21,5 +21,4 @@ func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) -> CInt {
   }
   var decoder = IndexKeyDecoder(bytes)
   _ = decoder.fieldPath()
-  return 0
 }

@@ -3,7 +3,7 @@
 import FirestoreModel
 import RealtimeModel
 
-func fuzzPaths(_ input: UnsafeRawBufferPointer) -> CInt {
+func fuzzPaths(_ input: UnsafeRawBufferPointer) {
   let text = String(decoding: input, as: UTF8.self)
   let root = "projects/p/databases/(default)/documents/"
   for candidate in [text, root + text] {
@@ -22,7 +22,7 @@ func fuzzPaths(_ input: UnsafeRawBufferPointer) -> CInt {
     guard let again = try? FirestoreModel.FieldPath(parsing: canonical) else {
       // Quoting may lengthen a path beyond the limit.
       require(canonical.utf8.count > Limits.fieldPathBytes, "a canonical field path is not read")
-      return 0
+      return
     }
     require(again == path, "a field path changes")
   }
@@ -30,9 +30,8 @@ func fuzzPaths(_ input: UnsafeRawBufferPointer) -> CInt {
   if let path = try? Path(validating: text, allowingPriority: true) {
     guard let again = try? Path(validating: path.description, allowingPriority: true) else {
       require(false, "a path is not read again")
-      return 0
+      return
     }
     require(again == path, "a path changes")
   }
-  return 0
 }

@@ -6,7 +6,7 @@ import FirestoreProtobuf
 import FirestoreWire
 import SwiftProtobuf
 
-func fuzzProtobuf(_ input: UnsafeRawBufferPointer) -> CInt {
+func fuzzProtobuf(_ input: UnsafeRawBufferPointer) {
   let bytes = Array(input)
   if let value = try? DocumentCodec.decodeValue(bytes) {
     require((try? Google_Firestore_V1_Value(serializedBytes: bytes)) != nil, "only our codec reads a value")
@@ -19,9 +19,7 @@ func fuzzProtobuf(_ input: UnsafeRawBufferPointer) -> CInt {
     _ = try? DocumentValidation.validate(document.fields, of: document.name)
   }
   if let request = try? CommitRequest(decoding: input) {
-    require(
-      (try? Google_Firestore_V1_CommitRequest(serializedBytes: bytes)) != nil,
-      "only our codec reads a commit")
+    // The generated code may still refuse: it also reads what we pass over.
     for write in request.writes where (try? write.validate(in: write.document.database)) != nil {
       _ = write.apply(to: ["a": 1], requestTime: .epoch)
     }
@@ -37,5 +35,4 @@ func fuzzProtobuf(_ input: UnsafeRawBufferPointer) -> CInt {
     _ = query.canonicalForm
   }
   _ = try? Google_Firestore_V1_ListenRequest(serializedBytes: bytes)
-  return 0
 }

@@ -1,2 +1,0 @@
-// Nothing of its own: the runtime defines what the header declares.
-#include "CLibFuzzer.h"
