@@ -1,0 +1,329 @@
+// The client against a real server in this process, over real sockets.
+
+import Dispatch
+import FirebaseCore
+import Foundation
+import HearthServer
+import Testing
+
+@testable import FirebaseDatabase
+
+/// A server of the test's own.
+struct TestServer {
+  let server: HearthServer
+  let port: Int
+
+  /// Starts a server; in memory unless a directory is given, on any port unless one is.
+  static func start(directory: String? = nil, port: Int = 0) async throws -> TestServer {
+    var configuration = HearthConfiguration.forTesting(storage: directory.map { .directory($0) } ?? .ephemeral)
+    configuration.database = .init(port: port)
+    configuration.drainSeconds = 1
+    let server = HearthServer(configuration)
+    try await server.start()
+    return TestServer(server: server, port: try #require(server.databasePort))
+  }
+
+  /// Clients of one namespace.
+  func clients(_ count: Int) throws -> [Client] {
+    let namespace = "e2e-\(UUID().uuidString.prefix(8).lowercased())"
+    return try (0..<count).map { _ in try Client(port: port, namespace: namespace) }
+  }
+
+  func stop(_ clients: [Client]) async {
+    for client in clients { await client.close() }
+    await server.stop()
+  }
+}
+
+@Suite("Client and server", .timeLimit(.minutes(2)))
+struct EndToEndTests {
+  @Test("two clients see each other's writes, in the order of the list")
+  func twoClients() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let (alice, bob) = (clients[0], clients[1])
+    let seen = bob.ref.child("list").queryOrdered(byChild: "rank").recordAll()
+    #expect(try await seen.next() == Seen(.value, "list", "null"))
+    let list = alice.ref.child("list")
+    try await list.setValue(["a": ["rank": 2], "b": ["rank": 1]])
+    #expect(
+      try await seen.next(3) == [
+        Seen(.childAdded, "b", #"{"rank":1}"#), Seen(.childAdded, "a", #"{"rank":2}"#, after: "b"),
+        Seen(.value, "list", #"{"a":{"rank":2},"b":{"rank":1}}"#),
+      ])
+    try await list.updateChildValues(["a/rank": 0, "b": NSNull()])
+    #expect(
+      try await seen.next(4) == [
+        Seen(.childRemoved, "b", #"{"rank":1}"#), Seen(.childMoved, "a", #"{"rank":0}"#),
+        Seen(.childChanged, "a", #"{"rank":0}"#), Seen(.value, "list", #"{"a":{"rank":0}}"#),
+      ])
+    try await bob.ref.child("list/a").removeValue()
+    #expect(try await list.getData().exists() == false)
+    await server.stop(clients)
+  }
+
+  @Test("a write is seen once: neither its push nor its answer raises another event")
+  func noFlicker() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("tea/stock")
+    let values = ref.recordValues()
+    #expect(try await values.next() == "null")
+    for stock in 1...20 { try await ref.setValue(stock) }
+    #expect(values.recorded == ["null"] + (1...20).map { "\($0)" })
+    await server.stop(clients)
+  }
+
+  @Test("transactions of several clients on one counter lose nothing")
+  func contention() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(3)
+    let tries = 10
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for client in clients {
+        let ref = client.ref.child("counter")
+        group.addTask {
+          var committed = 0
+          for _ in 0..<tries {
+            let (isCommitted, _) = try await ref.runTransactionBlock { data in
+              data.value = (data.value as? Int ?? 0) + 1
+              return .success(withValue: data)
+            }
+            if isCommitted { committed += 1 }
+          }
+          return committed
+        }
+      }
+      for try await committed in group { #expect(committed == tries) }
+    }
+    let total = try await clients[0].ref.child("counter").getData()
+    #expect(total.value as? Int == tries * clients.count)
+    await server.stop(clients)
+  }
+
+  @Test("an aborted transaction stores nothing and reports the value it saw")
+  func abortedTransaction() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("x")
+    try await ref.setValue(["a": 1], andPriority: 3)
+    let values = ref.recordValues()
+    _ = try await values.next()
+    let (isCommitted, snapshot) = try await ref.runTransactionBlock { _ in .abort() }
+    #expect(!isCommitted)
+    #expect(text(snapshot.value) == #"{"a":1}"#)
+    let (kept, after) = try await ref.runTransactionBlock { data in
+      data.value = ["a": 2]
+      return .success(withValue: data)
+    }
+    #expect(kept && after.priority as? Int == 3, "a transaction keeps the priority")
+    #expect(try await ref.getData().priority as? Int == 3)
+    await server.stop(clients)
+  }
+
+  @Test("operations for the disconnection are carried out when the client goes, unless taken back")
+  func onDisconnect() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let state = clients[0].ref.child("state")
+    let seen = clients[1].ref.child("state").recordValues()
+    try await state.setValue(["alice": ["on": true], "temporary": 1, "kept": 1])
+    try await state.child("alice").onDisconnectUpdateChildValues(["on": false, "at": ServerValue.timestamp()])
+    try await state.child("temporary").onDisconnectRemoveValue()
+    try await state.child("kept").onDisconnectSetValue(2)
+    try await state.child("kept").cancelDisconnectOperations()
+    await clients[0].close()
+    let after = try await seen.first(where: { $0.contains(#""on":false"#) })
+    #expect(after.contains(#""kept":1"#) && !after.contains("temporary") && after.contains(#""at":1"#))
+    await server.stop([clients[1]])
+  }
+
+  @Test("after a restart of the server the client comes back by itself, with what it wrote meanwhile")
+  func restart() async throws {
+    let directory = NSTemporaryDirectory() + "restart-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let first = try await TestServer.start(directory: directory)
+    let clients = try first.clients(2)
+    let (alice, bob) = (clients[0], clients[1])
+    let connected = alice.database.reference(withPath: ".info/connected").recordValues()
+    _ = try await connected.first { $0 == "true" }
+    try await alice.ref.child("kept").setValue(["a": 1])
+    let seen = bob.ref.child("kept").recordValues()
+    #expect(try await seen.first(where: { $0 != "null" }) == #"{"a":1}"#)
+    await first.server.stop()
+    _ = try await connected.first { $0 == "false" }
+    alice.ref.child("kept/b").put(2)
+    let second = try await TestServer.start(directory: directory, port: first.port)
+    _ = try await connected.first(within: 60) { $0 == "true" }
+    #expect(try await seen.first(within: 60, where: { $0.contains("b") }) == #"{"a":1,"b":2}"#)
+    #expect(try await bob.ref.child("kept").getData().childrenCount == 2)
+    await second.stop(clients)
+  }
+
+  @Test("offline writes and observers go on locally, and are sent when online again")
+  func offlineAndBack() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let (alice, bob) = (clients[0], clients[1])
+    try await alice.ref.child("x").setValue(1)
+    let own = alice.ref.child("x").recordValues()
+    #expect(try await own.next() == "1")
+    let other = bob.ref.child("x").recordValues()
+    #expect(try await other.first { $0 == "1" } == "1")
+    alice.database.goOffline()
+    alice.ref.child("x").put(2)
+    #expect(try await own.next() == "2")
+    #expect(other.recorded.last == "1")
+    alice.database.goOnline()
+    #expect(try await other.next() == "2")
+    #expect(own.recorded == ["1", "2"])
+    await server.stop(clients)
+  }
+
+  @Test("queries are answered by the server, and their windows follow other clients' writes")
+  func queries() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let log = clients[0].ref.child("log")
+    try await log.setValue(["k1": 1, "k2": 5, "k3": 3, "k4": 4])
+    let last = clients[1].ref.child("log").queryOrderedByValue().queryLimited(toLast: 2).recordAll()
+    #expect(try await last.next(3).map(\.key) == ["k4", "k2", "log"])
+    try await log.child("k5").setValue(9)
+    #expect(
+      try await last.next(3) == [
+        Seen(.childRemoved, "k4", "4"), Seen(.childAdded, "k5", "9", after: "k2"),
+        Seen(.value, "log", #"{"k2":5,"k5":9}"#),
+      ])
+    try await log.child("k5").removeValue()
+    #expect(
+      try await last.next(3) == [
+        Seen(.childRemoved, "k5", "9"), Seen(.childAdded, "k4", "4"), Seen(.value, "log", #"{"k2":5,"k4":4}"#),
+      ])
+    let between = clients[1].ref.child("log").queryOrderedByKey().queryStarting(afterValue: "k1").queryEnding(
+      beforeValue: "k4")
+    let snapshot = try await between.getData()
+    #expect(text(snapshot.value) == #"{"k2":5,"k3":3}"#)
+    #expect(snapshot.children.compactMap { ($0 as? DataSnapshot)?.key } == ["k2", "k3"])
+    await server.stop(clients)
+  }
+
+  @Test("a read of a window does not pass for the whole location")
+  func filteredGet() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("list")
+    try await ref.setValue(["a": 1, "b": 2, "c": 3])
+    let one = try await ref.queryOrderedByKey().queryLimited(toFirst: 1).getData()
+    #expect(text(one.value) == #"{"a":1}"#)
+    #expect(try await ref.getData().childrenCount == 3)
+    await server.stop(clients)
+  }
+
+  @Test("server values: an increment adds on the server, a timestamp is corrected by its clock")
+  func serverValues() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    await withTaskGroup(of: Void.self) { group in
+      for client in clients {
+        group.addTask {
+          for _ in 0..<10 { _ = try? await client.ref.child("n").setValue(ServerValue.increment(1)) }
+        }
+      }
+    }
+    #expect(try await clients[0].ref.child("n").getData().value as? Int == 20)
+    try await clients[0].ref.child("t").setValue(ServerValue.timestamp())
+    let stamp = try #require(try await clients[1].ref.child("t").getData().value as? Double)
+    #expect(abs(stamp - Date().timeIntervalSince1970 * 1000) < 60_000)
+    let offset = clients[0].database.reference(withPath: ".info/serverTimeOffset").recordValues()
+    #expect(abs(try #require(Double(try await offset.next()))) < 60_000)
+    await server.stop(clients)
+  }
+
+  @Test("long messages travel in pieces, whatever characters lie where they are cut")
+  func longMessages() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let long = String(repeating: "x", count: 16_350) + String(repeating: "😀é", count: 20_000)
+    try await clients[0].ref.child("long").setValue(["text": long])
+    let read = try await clients[1].ref.child("long/text").getData()
+    #expect(read.value as? String == long)
+    await server.stop(clients)
+  }
+
+  @Test("priorities order a list, and their change moves a child")
+  func priorities() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let list = clients[0].ref.child("q")
+    let seen = clients[1].ref.child("q").recordAll()
+    #expect(try await seen.next().type == .value)
+    try await list.child("z").setValue("x", andPriority: 1)
+    try await list.child("a").setValue("y", andPriority: 2)
+    #expect(try await seen.next(4).map(\.key) == ["z", "q", "a", "q"])
+    try await list.child("z").setPriority(3)
+    #expect(
+      try await seen.next(3) == [
+        Seen(.childMoved, "z", #""x""#, after: "a"), Seen(.childChanged, "z", #""x""#, after: "a"),
+        Seen(.value, "q", #"{"a":"y","z":"x"}"#),
+      ])
+    await server.stop(clients)
+  }
+
+  @Test("Codable values are stored and read by another client")
+  func codable() async throws {
+    struct Item: Codable, Equatable {
+      var name: String
+      var stock: Int
+      @ServerTimestamp var changed: Date?
+    }
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let stored = Recorder<String>()
+    try clients[0].ref.child("item").setValue(from: Item(name: "tea", stock: 4, changed: nil)) { error in
+      stored.record(error?.localizedDescription ?? "stored")
+    }
+    #expect(try await stored.next() == "stored")
+    let item = try await clients[1].ref.child("item").getData().data(as: Item.self)
+    #expect(item.name == "tea" && item.stock == 4 && item.changed != nil)
+    await server.stop(clients)
+  }
+
+  @Test("the guides' code for lists, transactions and increments does what they say")
+  func guides() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let posts = PostController(database: clients[0].database)
+    let saved = Recorder<String>()
+    posts.writeWithCompletion(uid: "u1", username: "ann") { saved.record($0) }
+    #expect(try await saved.next() == "Data saved successfully!")
+    posts.readOnce(uid: "u1") { saved.record($0) }
+    #expect(try await saved.next() == "ann")
+    posts.readOnceWithObserver(userID: "u1") { saved.record($0.username) }
+    #expect(try await saved.next() == "ann")
+
+    let post = clients[0].ref.child("posts/p1")
+    try await post.setValue(["title": "hi", "starCount": 0])
+    let committed = Recorder<Bool>()
+    toggleStar(ref: post, uid: "u1") { committed.record($0) }
+    #expect(try await committed.next())
+    let starred = try await clients[1].ref.child("posts/p1").getData()
+    #expect(starred.childSnapshot(forPath: "stars/u1").value as? Bool == true)
+    #expect(starred.childSnapshot(forPath: "starCount").value as? Int == 1)
+    toggleStar(ref: post, uid: "u1") { committed.record($0) }
+    #expect(try await committed.next())
+    #expect(text(try await post.getData().value) == #"{"starCount":0,"title":"hi"}"#)
+    increments(database: clients[0].database, postID: "p1", userID: "u2")
+    let count = clients[1].ref.child("posts/p1/starCount").recordValues()
+    #expect(try await count.first { $0 == "1" } == "1")
+
+    let comments = CommentsController(database: clients[0].database)
+    let log = Recorder<String>()
+    clients[0].queue.sync { comments.log = { log.record($0) } }
+    comments.listen()
+    let key = try #require(comments.append(text: "first"))
+    #expect(try await log.next() == "insert [[1, 0]]")
+    try await clients[1].ref.child("post-comments/post-1/\(key)").removeValue()
+    #expect(try await log.next() == "delete [[1, 0]]")
+    await server.stop(clients)
+  }
+}
