@@ -15,7 +15,8 @@ struct TestServer {
 
   /// Starts a server; in memory unless a directory is given, on any port unless one is.
   static func start(directory: String? = nil, port: Int = 0) async throws -> TestServer {
-    var configuration = HearthConfiguration.forTesting(storage: directory.map { .directory($0) } ?? .ephemeral)
+    var configuration = HearthConfiguration.forTesting(
+      storage: directory.map { .directory($0) } ?? .ephemeral)
     configuration.database = .init(port: port)
     configuration.drainSeconds = 1
     let server = HearthServer(configuration)
@@ -197,7 +198,8 @@ struct EndToEndTests {
     try await log.child("k5").removeValue()
     #expect(
       try await last.next(3) == [
-        Seen(.childRemoved, "k5", "9"), Seen(.childAdded, "k4", "4"), Seen(.value, "log", #"{"k2":5,"k4":4}"#),
+        Seen(.childRemoved, "k5", "9"), Seen(.childAdded, "k4", "4"),
+        Seen(.value, "log", #"{"k2":5,"k4":4}"#),
       ])
     let between = clients[1].ref.child("log").queryOrderedByKey().queryStarting(afterValue: "k1").queryEnding(
       beforeValue: "k4")

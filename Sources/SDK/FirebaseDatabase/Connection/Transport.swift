@@ -83,6 +83,7 @@ final class Transport: Sendable {
     }
     let handler = UpgradeRequestHandler(uri: uri, authority: authority) { reason in transport.failed(reason) }
     try channel.pipeline.syncOperations.addHTTPClientHandlers(
+      leftOverBytesStrategy: .forwardBytes,
       withClientUpgrade: (
         upgraders: [upgrader],
         completionHandler: { context in

@@ -196,6 +196,7 @@ final class Repository: @unchecked Sendable {
       connection.transportClosed(generation, at: Repository.uptime)
       return
     }
+    log(.debug, "connecting to \(host ?? endpoint.authority)")
     transport = Transport.open(
       to: endpoint, host: host, lastSession: lastSession, tls: tls,
       events: TransportEvents(
