@@ -313,6 +313,26 @@ struct RESTTests {
     }
   }
 
+  @Test("a value too large for one answer is refused, on the socket without closing it")
+  func largeAnswer() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.data.responseBytes = 1000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let value = "\"" + String(repeating: "x", count: 5000) + "\""
+      let written = try await server.rest("PUT", "/a.json?print=silent&ns=demo", body: value)
+      #expect(written.status == 204)
+      let answer = try await server.rest("GET", "/a.json?ns=demo")
+      #expect(answer.status == 400 && answer.body == Self.error(RealtimeError.tooBig.message))
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [#"{"r":1,"a":"g","b":{"p":"/a","q":{}}}"#, #"{"r":2,"a":"s","b":{}}"#],
+        expect: [
+          #"{"r":1,"b":{"s":"too_big","d":"\#(RealtimeError.tooBig.message)"}}"#,
+          #"{"r":2,"b":{"s":"ok","d":""}}"#,
+        ])
+    }
+  }
+
   @Test("a body beyond the limit is refused without being kept")
   func largeBody() async throws {
     var limits = RealtimeEndpointLimits()

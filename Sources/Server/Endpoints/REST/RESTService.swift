@@ -36,6 +36,7 @@ struct RESTService: Sendable {
       return finish(request, value(request, shallow.write))
     }
     let node = try await read(request, database)
+    guard node.estimatedSize <= endpoint.limits.data.responseBytes else { throw RealtimeError.tooBig }
     if case .ifNoneMatch(let tag) = request.condition, tag == node.etag {
       var response = RESTResponse(.notModified)
       response.add(etag: tag)

@@ -35,7 +35,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   init(endpoint: RealtimeEndpoint, mayUpgrade: Bool) {
     self.endpoint = endpoint
     self.mayUpgrade = mayUpgrade
-    budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes)
+    budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: mayUpgrade)
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }

@@ -6,11 +6,16 @@ import NIOCore
 /// Watches the bytes that wait to be read by one peer.
 struct OutputBudget {
   let limit: Int
+  /// Whether the channel can tell what waits. A stream of HTTP/2 must not even be asked: that is fatal.
+  let isMeasurable: Bool
   /// Bytes written since the channel was last writable; for channels that cannot tell what waits.
   private var written = 0
 
-  /// Creates a budget of `limit` bytes.
-  init(limit: Int) { self.limit = limit }
+  /// Creates a budget of `limit` bytes, for a socket or for a stream within a connection.
+  init(limit: Int, isMeasurable: Bool) {
+    self.limit = limit
+    self.isMeasurable = isMeasurable
+  }
 
   /// Counts bytes that were written and flushed; whether the peer is beyond its budget.
   mutating func isExceeded(writing bytes: Int, to channel: any Channel) -> Bool {
@@ -18,7 +23,9 @@ struct OutputBudget {
       written = 0
       return false
     }
-    if let queued = try? channel.syncOptions?.getOption(.bufferedWritableBytes) { return queued > limit }
+    if isMeasurable, let queued = try? channel.syncOptions?.getOption(.bufferedWritableBytes) {
+      return queued > limit
+    }
     written += bytes
     return written > limit
   }

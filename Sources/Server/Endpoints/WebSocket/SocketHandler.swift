@@ -54,7 +54,7 @@ final class SocketHandler: ChannelDuplexHandler {
     self.database = database
     self.request = request
     assembler = MessageAssembler(maximumBytes: endpoint.limits.messageBytes)
-    budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes)
+    budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: true)
   }
 
   // MARK: Life
@@ -345,6 +345,7 @@ extension SocketHandler: LoopReceiver {
       return buffer
     case .listening(let warnings): return ok(request) { $0.warnings(warnings) }
     case .value(let node):
+      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return failure(.tooBig, request) }
       return SocketFrames(message: ServerResponse(request, .ok, node).json())?.bytes
         ?? failure(.tooBig, request)
     case .failure(let error):
