@@ -401,6 +401,27 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
+  @Test func callbacksArriveOnTheMainQueueUnlessAnotherIsNamed() async throws {
+    try await withServer { _, port in
+      let named = TestClient.make(port: port)
+      let queue = named.settings.dispatchQueue
+      let main = TestClient.make(port: port, queue: .main)
+      for (client, expected) in [(named, queue), (main, DispatchQueue.main)] {
+        let heard = Recorder<Bool>()
+        let listener = client.document("queues/1").addSnapshotListener { snapshot, _ in
+          dispatchPrecondition(condition: .onQueue(expected))
+          heard.add(snapshot != nil)
+        }
+        client.document("queues/1").setData(["a": 1]) { error in
+          dispatchPrecondition(condition: .onQueue(expected))
+          heard.add(error == nil)
+        }
+        _ = try await heard.first(from: 1) { $0 }
+        listener.remove()
+      }
+    }
+  }
+
   @Test func anAggregateThatCannotBeAskedForIsAnError() async throws {
     let client = TestClient.make(port: 1)
     await #expect {

@@ -35,7 +35,7 @@ enum TestClient {
   private static let number = Locked(0)
 
   /// A fresh client with an app, a cache and a callback queue of its own.
-  static func make(port: Int, project: String = "demo-sdk", eager: Bool = false) -> Firestore {
+  static func make(port: Int, project: String = "demo-sdk", queue: DispatchQueue? = nil) -> Firestore {
     if ProcessInfo.processInfo.environment["SDK_DEBUG"] != nil { Firestore.enableLogging(true) }
     let count = number.change {
       $0 += 1; return $0
@@ -48,9 +48,7 @@ enum TestClient {
     guard let app = FirebaseApp.app(name: name) else { preconditionFailure("the app was just configured") }
     let firestore = Firestore.firestore(app: app)
     let settings = firestore.settings
-    settings.dispatchQueue = DispatchQueue(label: "callbacks-\(count)")
-    settings.cacheSettings =
-      eager ? MemoryCacheSettings() : MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings())
+    settings.dispatchQueue = queue ?? DispatchQueue(label: "callbacks-\(count)")
     firestore.settings = settings
     firestore.useEmulator(withHost: "127.0.0.1", port: port)
     return firestore
