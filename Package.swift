@@ -123,6 +123,11 @@ let package = Package(
       ]),
     module("Firebase", in: "SDK", ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore"]),
 
+    // Examples, so that CI builds and plays what a reader learns from.
+    .executableTarget(
+      name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore"],
+      path: "Examples/Reminders/Sources", swiftSettings: strict),
+
     // The tests, one target per module.
     tests(of: "FirestoreModel", ["FirestoreModel"]),
     tests(of: "FirestoreWire", ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", protobuf]),

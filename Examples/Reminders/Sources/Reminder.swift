@@ -1,0 +1,17 @@
+// One reminder, as the app and the database both know it.
+
+import FirebaseFirestore
+import Foundation
+
+/// A task of the list.
+struct Reminder: Codable {
+  /// The document's name, filled in when it is read.
+  @DocumentID var id: String?
+  var title: String
+  var isDone = false
+  /// Set by the server, so that every terminal shows the same order.
+  @FirebaseFirestore.ServerTimestamp var created: Date?
+
+  /// The reminder as a line of the list.
+  var line: String { "[\(isDone ? "x" : " ")] \(title)" }
+}

@@ -1,0 +1,20 @@
+// Lines from and to the terminal. Reading blocks, so it has a thread of its own.
+
+import Foundation
+
+enum Terminal {
+  /// Prints a line at once, also into a pipe.
+  static func say(_ line: String) {
+    FileHandle.standardOutput.write(Data((line + "\n").utf8))
+  }
+
+  /// The lines that the user types, until the end of the input.
+  static func lines() -> AsyncStream<String> {
+    AsyncStream { continuation in
+      Thread.detachNewThread {
+        while let line = readLine() { continuation.yield(line) }
+        continuation.finish()
+      }
+    }
+  }
+}
