@@ -1,3 +1,41 @@
-// What `import Firebase` gives of Cloud Firestore.
+// What `import Firebase` gives of Cloud Firestore, type by type for the same reason as with the
+// Realtime Database; the property wrappers need `import FirebaseFirestore`, as on Apple's platforms.
 
-@_exported import FirebaseFirestore
+@_exported import class FirebaseFirestore.AggregateField
+@_exported import class FirebaseFirestore.AggregateQuery
+@_exported import class FirebaseFirestore.AggregateQuerySnapshot
+@_exported import enum FirebaseFirestore.AggregateSource
+@_exported import class FirebaseFirestore.CollectionReference
+@_exported import class FirebaseFirestore.DocumentChange
+@_exported import enum FirebaseFirestore.DocumentChangeType
+@_exported import class FirebaseFirestore.DocumentReference
+@_exported import class FirebaseFirestore.DocumentSnapshot
+@_exported import class FirebaseFirestore.FieldPath
+@_exported import class FirebaseFirestore.FieldValue
+@_exported import class FirebaseFirestore.Filter
+@_exported import class FirebaseFirestore.Firestore
+@_exported import struct FirebaseFirestore.FirestoreErrorCode
+@_exported import class FirebaseFirestore.FirestoreSettings
+@_exported import enum FirebaseFirestore.FirestoreSource
+@_exported import class FirebaseFirestore.GeoPoint
+@_exported import enum FirebaseFirestore.ListenSource
+@_exported import protocol FirebaseFirestore.ListenerRegistration
+@_exported import class FirebaseFirestore.LoadBundleTask
+@_exported import class FirebaseFirestore.LoadBundleTaskProgress
+@_exported import enum FirebaseFirestore.LoadBundleTaskState
+@_exported import protocol FirebaseFirestore.LocalCacheSettings
+@_exported import class FirebaseFirestore.MemoryCacheSettings
+@_exported import class FirebaseFirestore.MemoryEagerGCSetting
+@_exported import protocol FirebaseFirestore.MemoryGarbageCollectorSettings
+@_exported import class FirebaseFirestore.MemoryLRUGCSettings
+@_exported import class FirebaseFirestore.PersistentCacheIndexManager
+@_exported import class FirebaseFirestore.PersistentCacheSettings
+@_exported import class FirebaseFirestore.Query
+@_exported import class FirebaseFirestore.QueryDocumentSnapshot
+@_exported import class FirebaseFirestore.QuerySnapshot
+@_exported import enum FirebaseFirestore.ServerTimestampBehavior
+@_exported import class FirebaseFirestore.SnapshotListenOptions
+@_exported import class FirebaseFirestore.SnapshotMetadata
+@_exported import class FirebaseFirestore.Transaction
+@_exported import class FirebaseFirestore.VectorValue
+@_exported import class FirebaseFirestore.WriteBatch
