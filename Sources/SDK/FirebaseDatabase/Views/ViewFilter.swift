@@ -32,6 +32,11 @@ struct ViewFilter {
     OrderingPlace(of: key, node, in: query.ordering)
   }
 
+  /// Whether a child lies within the bounds.
+  private func shows(_ key: Key, _ child: Node) -> Bool {
+    !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(place(key, child)))
+  }
+
   /// Replaces the whole value.
   func replacing(_ old: Node, with new: Node, _ changes: inout ChangeAccumulator) -> Node {
     let filtered = filtersNodes ? new.window(query) : new
@@ -57,7 +62,7 @@ struct ViewFilter {
     _ key: Key, in node: Node, with child: Node, from source: some CompleteChildSource,
     _ changes: inout ChangeAccumulator
   ) -> Node {
-    let new = query.contains(key, child) ? child : .empty
+    let new = shows(key, child) ? child : .empty
     let old = node.child(key)
     if old == new { return node }
     if let limit = query.limit, node.childCount >= limit.count {
@@ -119,6 +124,6 @@ struct ViewFilter {
       best = (key, child, place)
       return true
     }
-    return best.flatMap { query.contains($0.key, $0.node) ? $0 : nil }
+    return best.flatMap { query.contains($0.place) ? $0 : nil }
   }
 }

@@ -1,0 +1,136 @@
+// Which listens the tree asks for, and what becomes of observers whose listen ends. The public vectors
+// cover the events; this covers the conversation with the connection.
+
+import RealtimeModel
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Sync tree", .timeLimit(.minutes(1)))
+struct SyncTreeTests {
+  private let tree = SyncTree()
+  private let all: EventInterest = [.value, .childAdded, .childRemoved, .childChanged, .childMoved]
+
+  private func observer(_ id: UInt) -> Registration { Registration(id: id, interest: all) }
+
+  private func actions() -> [String] {
+    tree.takeActions().map { action in
+      switch action {
+      case .start(let listen): "start \(listen.path.absolute) \(listen.tag.map { "#\($0)" } ?? "all")"
+      case .stop(let listen): "stop \(listen.path.absolute) \(listen.tag.map { "#\($0)" } ?? "all")"
+      }
+    }
+  }
+
+  private let firstTwo = QuerySpec(limit: .first(2))
+
+  @Test(
+    "a complete listen above makes listens below superfluous; an order alone is listened to as everything")
+  func coveredListens() {
+    _ = tree.add(observer(1), at: "a", query: QuerySpec(ordering: .key))
+    #expect(actions() == ["start /a all"])
+    _ = tree.add(observer(2), at: "a/b", query: .default)
+    _ = tree.add(observer(3), at: "a/b", query: firstTwo)
+    _ = tree.add(observer(4), at: "a", query: .default)
+    #expect(actions().isEmpty)
+  }
+
+  @Test("a complete listen stops those below, and they start again before it stops")
+  func shadowing() {
+    _ = tree.add(observer(1), at: "a/b", query: .default)
+    _ = tree.add(observer(2), at: "a/c", query: firstTwo)
+    _ = tree.add(observer(3), at: "a/b/d", query: firstTwo)
+    #expect(actions() == ["start /a/b all", "start /a/c #1"])
+    _ = tree.add(observer(4), at: "a", query: .default)
+    #expect(actions() == ["start /a all", "stop /a/b all", "stop /a/c #1"])
+    _ = tree.remove(observer(4), at: "a", query: .default)
+    #expect(actions() == ["start /a/b all", "start /a/c #1", "stop /a all"])
+  }
+
+  @Test("tags are never used twice, and pushes for a query that is gone are ignored")
+  func tags() {
+    _ = tree.add(observer(1), at: "a", query: firstTwo)
+    _ = tree.remove(observer(1), at: "a", query: firstTwo)
+    _ = tree.add(observer(2), at: "a", query: firstTwo)
+    #expect(actions() == ["start /a #1", "stop /a #1", "start /a #2"])
+    #expect(tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]), tag: 1).isEmpty)
+    #expect(tree.applyServerMerge(at: "a", [("x", .empty)], tag: 99).isEmpty)
+    #expect(tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]), tag: 2).count == 2)
+  }
+
+  @Test("an answered listen completes its view, from an empty cache too")
+  func listenComplete() {
+    #expect(tree.add(observer(1), at: "a", query: .default).isEmpty)
+    let events = tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil))
+    #expect(events.count == 1)
+    #expect(tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil)).isEmpty)
+  }
+
+  @Test("a refused listen cancels the observers it fed, and tagged queries of the place listen on their own")
+  func refused() {
+    _ = tree.add(observer(1), at: "a", query: firstTwo)
+    _ = tree.add(observer(2), at: "a", query: .default)
+    _ = tree.add(observer(3), at: "a/b", query: .default)
+    _ = actions()
+    let events = tree.cancel(Listen(path: "a", query: .default, tag: nil), error: .permissionDenied)
+    #expect(events.map(\.registration.id) == [2])
+    #expect(actions() == ["start /a #1", "start /a/b all"])
+    let rest = tree.cancel(Listen(path: "a", query: firstTwo, tag: 1), error: .permissionDenied)
+    #expect(rest.map(\.registration.id) == [1])
+    #expect(actions().isEmpty)
+  }
+
+  @Test("removing through a plain reference finds the observer under any query of the place, not below")
+  func removal() {
+    _ = tree.add(observer(1), at: "a", query: firstTwo)
+    _ = tree.add(observer(2), at: "a", query: .default)
+    _ = tree.add(observer(3), at: "a/b", query: .default)
+    _ = actions()
+    _ = tree.remove(nil, at: "a", query: .default)
+    #expect(actions() == ["start /a/b all", "stop /a all"])
+    #expect(tree.applyServerOverwrite(at: "a/b", .leaf(.int(1))).map(\.registration.id) == [3])
+    #expect(tree.applyServerOverwrite(at: "a", .leaf(.int(1))).map(\.registration.id) == [3])
+  }
+
+  @Test("a refused write is taken back with corrective events, and writes above it stay")
+  func revert() {
+    _ = tree.add(observer(1), at: "a", query: .default)
+    _ = tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]))
+    _ = tree.applyUserOverwrite(at: "a/x", .leaf(.int(2)), id: 1)
+    _ = tree.applyUserOverwrite(at: "a/y", .leaf(.int(3)), id: 2)
+    let events = tree.acknowledgeWrite(1, isRevert: true)
+    #expect(events.count == 2)
+    #expect(
+      tree.completeNode(at: "a", query: .default) == .object([("x", .leaf(.int(1))), ("y", .leaf(.int(3)))]))
+    #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
+  }
+
+  @Test("transactions see hidden writes and leave out their own")
+  func transactionInput() {
+    _ = tree.add(observer(1), at: "a", query: .default)
+    _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))
+    #expect(tree.applyUserOverwrite(at: "a", .leaf(.int(2)), id: 1, isVisible: false).isEmpty)
+    #expect(tree.latestNode(at: "a") == .leaf(.int(2)))
+    #expect(tree.latestNode(at: "a", excluding: [1]) == .leaf(.int(1)))
+    #expect(tree.completeNode(at: "a", query: .default) == .leaf(.int(1)))
+  }
+
+  @Test("overlapping writes combine path by path, the later one winning")
+  func overlays() {
+    var overlay = WriteOverlay()
+    overlay.write(.object([("x", .leaf(.int(1))), ("y", .leaf(.int(2)))]), at: "a")
+    overlay.merge([("x", .empty), ("z/w", .leaf(.int(3)))], at: "a")
+    let expected = Node.object([("y", .leaf(.int(2))), ("z", .object([("w", .leaf(.int(3)))]))])
+    #expect(overlay.completeNode(at: "a") == expected)
+    #expect(overlay.completeNode(at: "a/z/w") == .leaf(.int(3)))
+    #expect(overlay.completeNode(at: "b") == nil)
+    #expect(overlay.applied(to: .object([("b", .leaf(.int(9)))])).childCount == 2)
+    overlay.forget("a/z")
+    #expect(overlay.completeNode(at: "a/z") == nil)
+    #expect(overlay.completeNode(at: "a/y") == .leaf(.int(2)))
+    var priority = WriteOverlay()
+    priority.write(.leaf(.int(5)), at: Path(keys: ["p", .priority]))
+    #expect(priority.applied(to: .object([("p", .leaf(.int(1)))])).child("p").priority == .number(5))
+    #expect(priority.applied(to: .empty).isEmpty, "a priority on nothing does nothing")
+  }
+}
