@@ -46,7 +46,8 @@ enum BareEngine {
     key.withUnsafeBytes { k in
       value.withUnsafeBytes { v in
         rocksdb_writebatch_put(
-          batch, k.bindMemory(to: CChar.self).baseAddress, k.count, v.bindMemory(to: CChar.self).baseAddress, v.count)
+          batch, k.bindMemory(to: CChar.self).baseAddress, k.count, v.bindMemory(to: CChar.self).baseAddress,
+          v.count)
       }
     }
   }

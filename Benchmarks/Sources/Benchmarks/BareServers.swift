@@ -23,7 +23,8 @@ enum BareHTTP2Server {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let handler = NIOHTTP2Handler(
-            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: .init(), streamConfiguration: .init(),
+            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: .init(),
+            streamConfiguration: .init(),
             inboundStreamInitializer: { stream in
               stream.eventLoop.makeCompletedFuture {
                 try stream.pipeline.syncOperations.addHandler(BareUnaryHandler(document: document))
@@ -57,7 +58,8 @@ private final class BareUnaryHandler: ChannelInboundHandler {
       let bytes: [UInt8] = try? document.serializedBytes()
     else { return context.close(promise: nil) }
     context.write(
-      wrapOutboundOut(.headers(.init(headers: [":status": "200", "content-type": "application/grpc"]))), promise: nil)
+      wrapOutboundOut(.headers(.init(headers: [":status": "200", "content-type": "application/grpc"]))),
+      promise: nil)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed(bytes))))), promise: nil)
     context.writeAndFlush(
       wrapOutboundOut(.headers(.init(headers: ["grpc-status": "0"], endStream: true))), promise: nil)

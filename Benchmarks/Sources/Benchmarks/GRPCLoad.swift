@@ -33,7 +33,8 @@ final class GRPCConnection: Sendable {
           connection.initialSettings += [.init(parameter: .initialWindowSize, value: 1 << 20)]
           let handler = NIOHTTP2Handler(
             mode: .client, eventLoop: channel.eventLoop, connectionConfiguration: connection,
-            streamConfiguration: .init(), inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() })
+            streamConfiguration: .init(), inboundStreamInitializer: { $0.eventLoop.makeSucceededVoidFuture() }
+          )
           try channel.pipeline.syncOperations.addHandler(handler)
           return (channel, try handler.syncMultiplexer())
         }
@@ -80,7 +81,8 @@ private final class UnaryCall: ChannelInboundHandler {
       "google-cloud-resource-prefix": "projects/bench/databases/(default)",
     ]
     context.write(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
-    context.writeAndFlush(wrapOutboundOut(.data(.init(data: .byteBuffer(body), endStream: true))), promise: nil)
+    context.writeAndFlush(
+      wrapOutboundOut(.data(.init(data: .byteBuffer(body), endStream: true))), promise: nil)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

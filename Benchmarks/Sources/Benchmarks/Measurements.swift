@@ -15,10 +15,14 @@ struct Setting: Sendable {
 
   /// Starts Hearth on free ports; returns the process and the port of the asked-for database.
   func startHearth(_ storage: [String], database: Bool) throws -> ChildProcess {
-    let ports = ["--host", "127.0.0.1", "--firestore-port", "0", "--database-port", "0", "--log-level", "error"]
+    let ports = [
+      "--host", "127.0.0.1", "--firestore-port", "0", "--database-port", "0", "--log-level", "error",
+    ]
     return try ChildProcess(hearth, ["serve", "--emulator"] + storage + ports, ready: "ready") { line in
       guard line.lowercased().contains(database ? "realtime" : "firestore") else { return nil }
-      return line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last { $0 > 1024 && $0 < 65536 }
+      return line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
+        $0 > 1024 && $0 < 65536
+      }
     }
   }
 
@@ -88,7 +92,8 @@ func durableCommits(_ setting: Setting) async throws -> Double {
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
   return try await unaryRate(
-    port: server.port, setting: setting, connections: 64, depth: 1, path: "/google.firestore.v1.Firestore/Commit"
+    port: server.port, setting: setting, connections: 64, depth: 1,
+    path: "/google.firestore.v1.Firestore/Commit"
   ) { client, call in
     framed((try? BenchmarkDocument.commit(id: "c\(client)-\(call)", seed: client * 31 + call)) ?? [])
   }
@@ -111,7 +116,9 @@ func getDocument(_ setting: Setting) async throws -> Double {
   let put = try await writer.call(
     path: "/google.firestore.v1.Firestore/Commit", body: framed(BenchmarkDocument.commit(id: "bare", seed: 1))
   ).get()
-  guard put.status == 0 else { throw BenchmarkFailure("the document could not be written: status \(put.status)") }
+  guard put.status == 0 else {
+    throw BenchmarkFailure("the document could not be written: status \(put.status)")
+  }
   await writer.close()
   return try await getDocumentRate(port: server.port, setting)
 }
@@ -130,7 +137,8 @@ private func getDocumentRate(port: Int, _ setting: Setting) async throws -> Doub
   request += name
   let body = framed(request)
   return try await unaryRate(
-    port: port, setting: setting, connections: 8, depth: 16, path: "/google.firestore.v1.Firestore/GetDocument"
+    port: port, setting: setting, connections: 8, depth: 16,
+    path: "/google.firestore.v1.Firestore/GetDocument"
   ) { _, _ in body }
 }
 
@@ -170,7 +178,8 @@ private func fanOutRate(
   let subscribed = ManagedAtomicCount()
   var connections: [WebSocketConnection] = []
   for _ in 0..<listeners {
-    let connection = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) { text, _ in
+    let connection = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) {
+      text, _ in
       if text.contains(marker) {
         delivered.add()
       } else if text.contains(#""s":"ok""#) {
@@ -183,12 +192,15 @@ private func fanOutRate(
   if subscribe != nil {
     let deadline = ContinuousClock.now + .seconds(30)
     while subscribed.value < listeners {
-      if ContinuousClock.now > deadline { throw BenchmarkFailure("\(subscribed.value) of \(listeners) listens answered") }
+      if ContinuousClock.now > deadline {
+        throw BenchmarkFailure("\(subscribed.value) of \(listeners) listens answered")
+      }
       try await Task.sleep(for: .milliseconds(20))
     }
   }
   let sequence = ManagedAtomicCount()
-  let writer = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) { text, channel in
+  let writer = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) {
+    text, channel in
     guard text.contains(acknowledgement) else { return }
     sequence.add()
     var bytes = channel.allocator.buffer(capacity: 128)
@@ -233,7 +245,8 @@ private func idleBytes(
   var held: [WebSocketConnection] = []
   func open(_ n: Int) async throws {
     for _ in 0..<n {
-      let connection = try await WebSocketConnection.connect(port: server.port, path: path, on: setting.group) { text, _ in
+      let connection = try await WebSocketConnection.connect(port: server.port, path: path, on: setting.group)
+      { text, _ in
         if text.contains(#""s":"ok""#) { answered.add() }
       }
       if let subscribe { connection.send(subscribe) }

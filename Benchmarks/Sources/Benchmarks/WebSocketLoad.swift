@@ -17,7 +17,8 @@ final class WebSocketConnection: Sendable {
   private init(channel: any Channel) { self.channel = channel }
 
   static func connect(
-    port: Int, path: String, on group: any EventLoopGroup, onText: @escaping @Sendable (ByteBuffer, any Channel) -> Void
+    port: Int, path: String, on group: any EventLoopGroup,
+    onText: @escaping @Sendable (ByteBuffer, any Channel) -> Void
   ) async throws -> WebSocketConnection {
     let upgraded = group.any().makePromise(of: (any Channel).self)
     let channel = try await ClientBootstrap(group: group)
@@ -67,7 +68,8 @@ private final class TextReceiver: ChannelInboundHandler {
       onText(frame.data, context.channel)
     case .ping:
       context.writeAndFlush(
-        wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.data)), promise: nil)
+        wrapOutboundOut(WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.data)),
+        promise: nil)
     default:
       break
     }
