@@ -172,3 +172,11 @@ let package = Package(
       ]),
   ]
 )
+
+#if os(Linux)
+  // Power cuts, failing disks and full ones, done to a child process; the shim is compiled when it is used.
+  package.targets.append(
+    .executableTarget(
+      name: "hearth-crash", dependencies: ["EmbeddedStore", "OrderedStore"], path: "Tests/PowerCut",
+      exclude: ["shim.c"], swiftSettings: strict))
+#endif

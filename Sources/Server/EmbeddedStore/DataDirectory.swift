@@ -38,9 +38,23 @@ final class DataDirectory: Sendable {
     _ = ftruncate(descriptor, 0)
     _ = text.utf8.withContiguousStorageIfAvailable { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
     self.descriptor = descriptor
+    try probe()
   }
 
   deinit { close(descriptor) }
+
+  /// Writes a little and takes it away again: a directory that cannot be written to is refused here, with the reason.
+  private func probe() throws {
+    let file = path + "/probe"
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw DataDirectory.failure("cannot create \(file)") }
+    let bytes = [UInt8](repeating: 0, count: 128 << 10)
+    let written = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    let code = written == bytes.count && fsync(descriptor) == 0 ? 0 : (written >= 0 ? ENOSPC : errno)
+    close(descriptor)
+    unlink(file)
+    if code != 0 { throw DataDirectory.failure("cannot write to \(path)", code) }
+  }
 
   private static func holder(_ descriptor: Int32) -> String {
     var buffer = [UInt8](repeating: 0, count: 20)

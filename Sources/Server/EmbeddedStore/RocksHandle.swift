@@ -67,9 +67,9 @@ final class RocksHandle: @unchecked Sendable {
     // Point in time: replay stops at the first torn record, which no sync has covered.
     rocksdb_options_set_wal_recovery_mode(options, 2)
     // A small memtable and log keep the replay after a kill short.
-    rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 1 << 20))
+    rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 64 << 10))
     rocksdb_options_set_max_write_buffer_number(options, 4)
-    rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 1 << 20)) * 4)
+    rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 64 << 10)) * 4)
     rocksdb_options_set_max_background_jobs(options, 3)
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1)
     rocksdb_options_set_target_file_size_base(options, 32 << 20)
@@ -78,8 +78,9 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_options_set_compression(options, Int32(rocksdb_lz4_compression))
     // Every table stays open, so that an absent key costs its filter, and no read waits for a table to be opened.
     rocksdb_options_set_max_open_files(options, -1)
-    rocksdb_options_set_info_log_level(options, 2)
-    rocksdb_options_set_max_log_file_size(options, 1 << 20)
+    // RocksDB's own log says what it was opened with and no more. Once a write to that log has failed (a full disk),
+    // a RocksDB built with assertions, as Debian's is, ends the process with the next line: there must be none.
+    rocksdb_options_set_info_log_level(options, 5)
     rocksdb_options_set_keep_log_file_num(options, 2)
     rocksdb_options_set_stats_dump_period_sec(options, 0)
 

@@ -1,0 +1,134 @@
+import OrderedStore
+import Testing
+
+/// SplitMix64, so that a failure names its seed.
+struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+
+  mutating func key(bytes: UInt8 = 20) -> Key {
+    (0..<Int.random(in: 0...3, using: &self)).map { _ in UInt8.random(in: 0..<bytes, using: &self) }
+  }
+}
+
+@Suite("The ordered map")
+struct OrderedMapTests {
+  private static func forward(_ map: OrderedMap<Int>, from start: Key = []) -> [Key] {
+    var cursor = OrderedMapCursor(map)
+    start.withUnsafeBytes { cursor.seek($0) }
+    var keys: [Key] = []
+    while cursor.isValid {
+      keys.append(cursor.key)
+      cursor.next()
+    }
+    return keys
+  }
+
+  private static func backward(_ map: OrderedMap<Int>, below end: Key? = nil) -> [Key] {
+    var cursor = OrderedMapCursor(map)
+    if let end { end.withUnsafeBytes { cursor.seekBelow($0) } } else { cursor.seekToLast() }
+    var keys: [Key] = []
+    while cursor.isValid {
+      keys.append(cursor.key)
+      cursor.previous()
+    }
+    return keys
+  }
+
+  @Test(
+    "agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
+  )
+  func agreesWithDictionary(_ seed: UInt64) {
+    var random = Seeded(seed)
+    var map = OrderedMap<Int>()
+    var model: [Key: Int] = [:]
+    for step in 0..<6000 {
+      let key = random.key()
+      // Phases of growth and of decline, so that nodes split and run empty.
+      if Int.random(in: 0..<10, using: &random) < ((step / 1500) % 2 == 0 ? 7 : 2) {
+        #expect(map.updateValue(step, forKey: key) == model.updateValue(step, forKey: key))
+      } else {
+        #expect(map.removeValue(forKey: key) == model.removeValue(forKey: key))
+      }
+      #expect(map.count == model.count)
+      if step % 500 == 0 || step == 5999 {
+        let sorted = model.keys.sorted { $0.lexicographicallyPrecedes($1) }
+        #expect(Self.forward(map) == sorted)
+        #expect(Self.backward(map) == sorted.reversed())
+        let bound = random.key()
+        #expect(Self.forward(map, from: bound) == sorted.filter { !$0.lexicographicallyPrecedes(bound) })
+        #expect(
+          Self.backward(map, below: bound) == sorted.filter { $0.lexicographicallyPrecedes(bound) }.reversed()
+        )
+        for key in sorted { #expect(map[key] == model[key]) }
+      }
+    }
+  }
+
+  @Test("a copy stays as it was while the original changes", arguments: 1...3 as ClosedRange<UInt64>)
+  func copiesAreIndependent(_ seed: UInt64) {
+    var random = Seeded(seed)
+    var map = OrderedMap<Int>()
+    var copies: [(map: OrderedMap<Int>, model: [Key: Int])] = []
+    var model: [Key: Int] = [:]
+    for step in 0..<2000 {
+      let key = random.key()
+      if Bool.random(using: &random) {
+        map.updateValue(step, forKey: key)
+        model[key] = step
+      } else {
+        map.removeValue(forKey: key)
+        model[key] = nil
+      }
+      if step % 100 == 0 { copies.append((map, model)) }
+    }
+    for (map, model) in copies {
+      #expect(Self.forward(map) == model.keys.sorted { $0.lexicographicallyPrecedes($1) })
+      for (key, value) in model { #expect(map[key] == value) }
+    }
+  }
+
+  @Test("rows added at one end and taken from the other leave nothing behind")
+  func queue() {
+    var map = OrderedMap<Int>()
+    func key(_ number: Int) -> Key { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+    for number in 0..<20_000 {
+      map.updateValue(number, forKey: key(number))
+      if number >= 100 { #expect(map.removeValue(forKey: key(number - 100)) == number - 100) }
+    }
+    #expect(map.count == 100)
+    #expect(Self.forward(map) == (19_900..<20_000).map(key))
+    for number in 19_900..<20_000 { map.removeValue(forKey: key(number)) }
+    #expect(map.isEmpty && Self.forward(map).isEmpty && Self.backward(map).isEmpty)
+  }
+}
+
+@Suite("Ranges of keys")
+struct KeyRangeTests {
+  @Test("the successor of a prefix is the least key above all that begin with it")
+  func successors() {
+    #expect(KeyRange.successor(ofPrefix: [1, 2]) == [1, 3])
+    #expect(KeyRange.successor(ofPrefix: [1, 255]) == [2])
+    #expect(KeyRange.successor(ofPrefix: [255, 255]) == nil)
+    #expect(KeyRange.successor(ofPrefix: []) == nil)
+  }
+
+  @Test("a prefix's range holds exactly the keys that begin with it", arguments: 1...3 as ClosedRange<UInt64>)
+  func prefixes(_ seed: UInt64) {
+    var random = Seeded(seed)
+    for _ in 0..<2000 {
+      let prefix = random.key(bytes: 3)
+      let key = random.key(bytes: 3)
+      #expect(KeyRange(prefix: prefix).contains(key) == key.starts(with: prefix), "\(prefix) \(key)")
+    }
+  }
+}

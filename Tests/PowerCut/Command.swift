@@ -1,0 +1,72 @@
+// hearth-crash: shows that what the store on disk acknowledges survives power cuts, failing writes and syncs, and a
+// full disk, by doing all of that to a child process many times. docs/operations.md says how to run it.
+//
+//   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync losses are expected and reported
+//   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
+//   hearth-crash full                             a file system of 4 MiB fills up
+//   hearth-crash write ...                        the child (Workload.swift)
+
+import Glibc
+
+@main
+struct Command {
+  static func main() async {
+    var arguments = Array(CommandLine.arguments.dropFirst())
+    let noSync = Command.take("--no-sync", from: &arguments)
+    let seed = Command.option("--seed", from: &arguments).flatMap(UInt64.init) ?? 1
+    do {
+      switch arguments.first {
+      case "cuts" where arguments.count == 2:
+        try await finish(Cuts(count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync).run())
+      case "faults" where arguments.count == 4:
+        let kind = Fault(rawValue: arguments[1])
+        guard let kind, let from = Int(arguments[2]), let to = Int(arguments[3]), from <= to else { usage() }
+        try await finish(Faults(kind: kind, numbers: from...to, seed: seed).run())
+      case "full" where arguments.count == 1:
+        try await finish(FullDisk(seed: seed).run())
+      case "write":
+        try await Workload(arguments: Array(arguments.dropFirst())).run()
+        // As a process that is gone from one moment to the next: nothing is closed.
+        _exit(0)
+      default: usage()
+      }
+    } catch {
+      print("hearth-crash: \(error)")
+      exit(2)
+    }
+  }
+
+  private static func finish(_ report: Report) {
+    print(report.text)
+    exit(report.passed ? 0 : 1)
+  }
+
+  private static func usage() -> Never {
+    print("usage: hearth-crash cuts N [--seed S] [--no-sync] | faults write|sync FROM TO | full")
+    exit(64)
+  }
+
+  private static func take(_ flag: String, from arguments: inout [String]) -> Bool {
+    guard let index = arguments.firstIndex(of: flag) else { return false }
+    arguments.remove(at: index)
+    return true
+  }
+
+  private static func option(_ name: String, from arguments: inout [String]) -> String? {
+    guard let index = arguments.firstIndex(of: name), index + 1 < arguments.count else { return nil }
+    defer { arguments.removeSubrange(index...(index + 1)) }
+    return arguments[index + 1]
+  }
+}
+
+/// What a run found, to print and to end with.
+struct Report {
+  var text: String
+  var passed: Bool
+}
+
+/// Why a run could not be made.
+struct CrashError: Error, CustomStringConvertible {
+  var description: String
+  init(_ description: String) { self.description = description }
+}

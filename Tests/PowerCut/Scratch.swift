@@ -1,0 +1,111 @@
+// Directories and children of a run, by the system's calls alone: hundreds of children start faster without Foundation.
+
+import Glibc
+
+/// A run's directory, removed with it.
+final class Scratch {
+  let path: String
+
+  init() throws {
+    // In memory where there is such a place: the shim decides what is durable, and real syncs would only take time.
+    let temporary = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    let parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : temporary
+    var template = Array((parent + "/powercut-XXXXXX").utf8CString)
+    guard mkdtemp(&template) != nil else { throw CrashError("cannot make a temporary directory") }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { Scratch.remove(path) }
+
+  /// Makes a directory below, empty.
+  func empty(_ name: String) throws -> String {
+    let path = self.path + "/" + name
+    Scratch.remove(path)
+    guard mkdir(path, 0o700) == 0 else { throw CrashError("cannot make \(path)") }
+    return path
+  }
+
+  static func move(_ from: String, to: String) throws {
+    remove(to)
+    guard rename(from, to) == 0 else { throw CrashError("cannot rename \(from)") }
+  }
+
+  /// Removes a file, or a directory with all that is in it.
+  static func remove(_ path: String) {
+    if let entries = opendir(path) {
+      while let entry = readdir(entries) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name != ".", name != ".." { remove(path + "/" + name) }
+      }
+      closedir(entries)
+    }
+    _ = Glibc.remove(path)
+  }
+
+  static func read(_ path: String) throws -> String {
+    guard let file = fopen(path, "r") else { return "" }
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { bytes += buffer[0..<count] }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+/// How a child ended.
+enum Ending: Equatable {
+  case exited(Int32)
+  case killed(Int32)
+}
+
+/// Starts programs and waits for them.
+enum Child {
+  /// Runs a program to its end. Blocks; this process has nothing else to do.
+  static func run(_ program: String, _ arguments: [String], _ environment: [String: String] = [:]) throws
+    -> Ending
+  {
+    var variables: [String] = []
+    var entry = environ
+    while let variable = entry.pointee {
+      variables.append(String(cString: variable))
+      entry += 1
+    }
+    variables += environment.map { "\($0.key)=\($0.value)" }
+    var argumentPointers = ([program] + arguments).map { strdup($0) } + [nil]
+    var variablePointers = variables.map { strdup($0) } + [nil]
+    defer { for pointer in argumentPointers + variablePointers { free(pointer) } }
+    var process = pid_t()
+    let code = posix_spawnp(&process, program, nil, nil, &argumentPointers, &variablePointers)
+    guard code == 0 else { throw CrashError("cannot start \(program): \(String(cString: strerror(code)))") }
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0 && errno == EINTR {}
+    return status & 0x7f == 0 ? .exited((status >> 8) & 0xff) : .killed(status & 0x7f)
+  }
+
+  /// This program's own path.
+  static var own: String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = buffer.withUnsafeMutableBytes { bytes -> Int in
+      guard let base = bytes.baseAddress else { return 0 }
+      return readlink("/proc/self/exe", base.assumingMemoryBound(to: CChar.self), bytes.count)
+    }
+    return String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+  }
+}
+
+/// SplitMix64, so that a seed names a run.
+struct Dice: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

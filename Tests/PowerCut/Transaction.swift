@@ -1,0 +1,63 @@
+// What a transaction writes, as a function of its number alone, so that whoever reads it back knows whether it is
+// whole.
+//
+//   't' <number:8> <row:1>    rows of the transaction, values of a pattern, 1 to 9 of them
+//   'h' <number % 7>          the last transaction of its class: overwritten all the time
+//   'q' <number:8>            a queue: every transaction adds itself and clears all but the last 16 numbers
+//   'n'                       how many transactions there are
+
+import OrderedStore
+
+/// One transaction of the workload.
+struct Transaction: Sendable {
+  let number: Int
+
+  /// Transactions from this number on carry a large row each, to fill a disk.
+  static let firstLarge = 1_000_000
+
+  private var rowCount: Int { 1 + number % 9 }
+
+  /// The rows only this transaction writes.
+  var rows: [(key: Key, value: StoredValue)] {
+    (0..<rowCount).map { row in
+      let large = row == 0 && (number % 50 == 0 || number >= Transaction.firstLarge)
+      let length = large ? 40_000 : 20 + (number * 37 + row * 101) % 600
+      let value = (0..<length).map { UInt8(truncatingIfNeeded: number &+ row &* 7 &+ $0) }
+      return ([UInt8(ascii: "t")] + Transaction.bytes(number) + [UInt8(row)], value)
+    }
+  }
+
+  var hotKey: Key { [UInt8(ascii: "h"), UInt8(number % 7)] }
+
+  func apply(to state: any Sequenced) throws {
+    for (key, value) in rows { try state.set(key, value) }
+    try state.set(hotKey, Transaction.bytes(number))
+    let queue = UInt8(ascii: "q")
+    try state.clear(KeyRange(start: [queue], end: [queue] + Transaction.bytes(max(number - 16, 0))))
+    try state.set([queue] + Transaction.bytes(number), [])
+    let count = try Transaction.count(state)
+    try state.set([UInt8(ascii: "n")], Transaction.bytes(count + 1))
+    try state.log(Transaction.bytes(number), nil)
+  }
+
+  static func bytes(_ number: Int) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - $0 * 8)) }
+  }
+
+  static func number(_ bytes: some Sequence<UInt8>) -> Int { bytes.prefix(8).reduce(0) { $0 << 8 | Int($1) } }
+
+  /// The counter of transactions.
+  static func count(_ view: any ReadView) throws -> Int {
+    number(try view.get([UInt8(ascii: "n")])?.value ?? [])
+  }
+
+  /// The numbers of all transactions that have a row.
+  static func numbers(_ view: any ReadView) throws -> Set<Int> {
+    var numbers: Set<Int> = []
+    try view.scan(KeyRange(prefix: [UInt8(ascii: "t")]), reverse: false) { key, _, _ in
+      numbers.insert(number(key.dropFirst()))
+      return true
+    }
+    return numbers
+  }
+}

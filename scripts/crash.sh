@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Simulated power cuts against the store on disk: N of them, from SEED; SYNC=off shows that the test finds losses
+# (and then fails, as it should). FAULTS=200 also fails each of the first 200 writes and syncs; FULL=1 fills a disk.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+crash=.build/debug/hearth-crash
+[ -x "$crash" ] || { echo "crash.sh: $crash is not built (Linux only): swift build --build-tests"; exit 2; }
+status=0
+if [ "${SYNC:-on}" = off ]; then
+  exec "$crash" cuts "${N:-50}" --seed "${SEED:-1}" --no-sync
+fi
+"$crash" cuts "${N:-50}" --seed "${SEED:-1}" || status=1
+if [ -n "${FAULTS:-}" ]; then
+  "$crash" faults write 1 "$FAULTS" || status=1
+  "$crash" faults sync 1 "$FAULTS" || status=1
+fi
+[ -z "${FULL:-}" ] || "$crash" full || status=1
+exit $status
