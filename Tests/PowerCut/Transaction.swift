@@ -21,8 +21,8 @@ struct Transaction: Sendable {
   var rows: [(key: Key, value: StoredValue)] {
     (0..<rowCount).map { row in
       let large = row == 0 && (number % 50 == 0 || number >= Transaction.firstLarge)
-      let length = large ? 40_000 : 20 + (number * 37 + row * 101) % 600
-      let value = (0..<length).map { UInt8(truncatingIfNeeded: number &+ row &* 7 &+ $0) }
+      let value = Transaction.pattern(
+        number * 16 + row, length: large ? 40_000 : 20 + (number * 37 + row * 101) % 600)
       return ([UInt8(ascii: "t")] + Transaction.bytes(number) + [UInt8(row)], value)
     }
   }
@@ -38,6 +38,13 @@ struct Transaction: Sendable {
     let count = try Transaction.count(state)
     try state.set([UInt8(ascii: "n")], Transaction.bytes(count + 1))
     try state.log(Transaction.bytes(number), nil)
+  }
+
+  /// Bytes that look random, so that they stay as long on disk as they are.
+  private static func pattern(_ seed: Int, length: Int) -> StoredValue {
+    var dice = Dice(seed: UInt64(seed))
+    let words = (0..<(length + 7) / 8).map { _ in dice.next() }
+    return words.withUnsafeBytes { StoredValue($0.prefix(length)) }
   }
 
   static func bytes(_ number: Int) -> [UInt8] {

@@ -70,6 +70,9 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 64 << 10))
     rocksdb_options_set_max_write_buffer_number(options, 4)
     rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 64 << 10)) * 4)
+    // Every written row is looked up for its undo row: a filter tells most new ones from memory's rows too.
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.1)
+    rocksdb_options_set_memtable_whole_key_filtering(options, 1)
     rocksdb_options_set_max_background_jobs(options, 3)
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1)
     rocksdb_options_set_target_file_size_base(options, 32 << 20)

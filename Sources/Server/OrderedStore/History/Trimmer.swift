@@ -89,7 +89,8 @@ final class Trimmer: Sendable {
     guard now > window else { return }
     let target = min(Version(microseconds: now - window), core.standing.latestVersion)
     guard let done = state.withLock({ $0.sweeps.first { $0.core === core }?.done }) else { return }
-    guard target > done else { return }
+    // Before it was created there is nothing to trim, and its whole log stays readable from the start.
+    guard target > max(done, core.created) else { return }
     guard eager || target.microseconds - done.microseconds >= max(window / 16, 1_000_000) else { return }
     core.standing.raiseFloor(to: target)
     let floor = core.standing.floorVersion
