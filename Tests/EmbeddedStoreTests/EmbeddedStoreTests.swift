@@ -39,4 +39,90 @@ struct EmbeddedStoreTests {
     try await store.close()
     try await EmbeddedStore.open(directory: scratch.path).close()
   }
+
+  @Test("what is not in memory is read on a thread that may block, and is in memory afterwards")
+  func readsFromDisk() async throws {
+    let scratch = try ScratchDirectory()
+    let options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
+    let store = try await EmbeddedStore.open(directory: scratch.path, options)
+    let database = try await store.database(named: "a", history: .seconds(3600))
+    var first = Version.zero
+    for round in UInt8(0)..<2 {
+      for part in UInt8(0)..<20 {
+        let version = try await database.execute(validating: nil) { state in
+          for row in UInt8(0)..<100 {
+            try state.set([part, row], [round] + Array(repeating: row, count: 300))
+          }
+        }.version
+        if round == 0 { first = version }
+      }
+    }
+    try await store.close()
+
+    // A new process's cache is empty: the first read misses and runs again, the second does not.
+    let again = try await EmbeddedStore.open(directory: scratch.path, options)
+    let same = try await again.database(named: "a", history: .seconds(3600))
+    for (version, round) in [(nil, 1), (first, 0)] as [(Version?, UInt8)] {
+      var runs: [Int] = []
+      for _ in 0..<2 {
+        let count = Guarded(0)
+        let rows = try await same.read(at: version) { view in
+          count.withLock { $0 += 1 }
+          var rows = 0
+          try view.scan(KeyRange(start: [], end: nil), reverse: false) { key, value, _ in
+            rows += value[0] == round && value[1] == key[1] ? 1 : 0
+            return true
+          }
+          return rows
+        }
+        #expect(rows == 2000)
+        runs.append(count.withLock { $0 })
+      }
+      #expect(runs == [2, 1], "runs of the body at \(version.map(\.description) ?? "now")")
+    }
+    #expect(try await same.read(at: nil) { try $0.get([3, 4])?.value.first } == 1)
+    #expect(try await same.read(at: first) { try $0.get([3, 4])?.value.first } == 0)
+    try await again.close()
+  }
+
+  @Test("a removed database's rows are gone after a restart too")
+  func removes() async throws {
+    let scratch = try ScratchDirectory()
+    let store = try await EmbeddedStore.open(directory: scratch.path)
+    for name in ["a", "b"] {
+      let database = try await store.database(named: name, history: .seconds(60))
+      _ = try await database.execute(validating: nil) { state in
+        for byte in UInt8(0)..<100 { try state.set([byte], [1]) }
+      }
+    }
+    try await store.removeDatabase(named: "a")
+    try await store.close()
+    let again = try await EmbeddedStore.open(directory: scratch.path)
+    #expect(try await again.databaseNames() == ["b"])
+    for (name, expected) in [("a", 0), ("b", 100)] {
+      let database = try await again.database(named: name, history: .seconds(60))
+      let count = try await database.read(at: nil) { view in
+        var count = 0
+        try view.scan(KeyRange(start: [], end: nil), reverse: true) { _, _, _ in
+          count += 1
+          return true
+        }
+        return count
+      }
+      #expect(count == expected)
+    }
+    try await again.close()
+  }
+
+  @Test("a directory that is a file, or cannot be made, is refused with the system's reason")
+  func badDirectories() async throws {
+    let scratch = try ScratchDirectory()
+    let file = scratch.path + "/file"
+    FileManager.default.createFile(atPath: file, contents: nil)
+    for (path, reason) in [(file, "not a directory"), (file + "/below", "Not a directory")] {
+      let error = await #expect(throws: StoreError.self) { _ = try await EmbeddedStore.open(directory: path) }
+      #expect(error?.code == .unavailable)
+      #expect(error?.message.localizedCaseInsensitiveContains(reason) == true, "\(error?.message ?? "")")
+    }
+  }
 }

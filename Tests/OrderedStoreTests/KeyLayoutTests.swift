@@ -1,0 +1,100 @@
+import OrderedStore
+import Testing
+
+@Suite("The layout on the engine's keys")
+struct KeyLayoutTests {
+  /// Every physical row from a key on.
+  private func rows(_ engine: MemoryEngine, from start: Key, to end: Key) throws -> [(
+    key: Key, value: StoredValue
+  )] {
+    let cursor = try engine.snapshot().cursor(from: start, to: end, .memory)
+    var rows: [(Key, StoredValue)] = []
+    try cursor.seekToFirst()
+    while cursor.isValid {
+      rows.append((Key(cursor.key), StoredValue(cursor.value)))
+      try cursor.next()
+    }
+    return rows
+  }
+
+  private func bytes(_ version: Version) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: version.microseconds >> (56 - 8 * UInt64($0))) }
+  }
+
+  @Test("rows, undo rows and log records lie as the layout's example says")
+  func example() async throws {
+    let engine = MemoryEngine()
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let database = try await store.database(named: "a", history: .seconds(60))
+    let first = try await database.execute(validating: nil) { try $0.set([0x61, 0], [0x78]) }.version
+    let second = try await database.execute(validating: nil) { state in
+      try state.set([0x61, 0], [0x79])
+      try state.log([0x7a], nil)
+    }.version
+    let data = try rows(engine, from: [1], to: [2])
+    #expect(
+      data.map(\.key) == [
+        [1, 0, 0, 0, 1, 1, 0x61, 0],
+        [1, 0, 0, 0, 1, 2, 0x61, 0, 0xff, 0, 1] + bytes(second),
+        [1, 0, 0, 0, 1, 3] + bytes(second),
+      ])
+    #expect(data.map(\.value) == [bytes(second) + [0x79], bytes(first) + [0x78], [0x7a]])
+    let catalogue = try rows(engine, from: [0], to: [1])
+    #expect(catalogue.map(\.key) == [[0, 0x63, 0x61], [0, 0x6e], [0, 0x73], [0, 0x76]])
+    #expect(catalogue[0].value == [0, 0, 0, 1] + bytes(database.createdVersion) + [1])
+    #expect(catalogue[1].value == [0, 0, 0, 2])
+    #expect(catalogue[2].value == [1])
+    try await store.close()
+  }
+
+  @Test("a database that needs no past writes no undo rows, and removing it leaves nothing")
+  func withoutHistory() async throws {
+    let engine = MemoryEngine()
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let database = try await store.database(named: "a", history: .openReads)
+    for value in UInt8(0)..<5 { _ = try await database.execute(validating: nil) { try $0.set([1], [value]) } }
+    #expect(try rows(engine, from: [1], to: [2]).count == 1)
+    try await store.removeDatabase(named: "a")
+    #expect(try rows(engine, from: [1], to: [2]).isEmpty)
+    try await store.close()
+  }
+
+  @Test("a format that this version does not know is refused")
+  func otherFormat() throws {
+    let engine = MemoryEngine()
+    let batch = engine.makeBatch()
+    ([0, 0x73] as Key).withUnsafeBytes { key in
+      ([9] as StoredValue).withUnsafeBytes {
+        batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0)
+      }
+    }
+    try engine.commit(batch, sync: true)
+    let error = #expect(throws: StoreError.self) { try EngineStore(engine, StoreOptions()) }
+    #expect(error?.code == .corrupted)
+    #expect(error?.message.contains("format 9") == true)
+  }
+
+  @Test("a row shorter than its version is reported as damage, not read beyond its end")
+  func damagedRow() async throws {
+    let engine = MemoryEngine()
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let database = try await store.database(named: "a", history: .seconds(60))
+    let batch = engine.makeBatch()
+    ([1, 0, 0, 0, 1, 1, 0x61] as Key).withUnsafeBytes { key in
+      ([1, 2, 3] as StoredValue).withUnsafeBytes {
+        batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0)
+      }
+    }
+    try engine.commit(batch, sync: true)
+    // The next commit publishes a state that holds the damage.
+    _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+    for read: @Sendable (any ReadView) throws -> Void in [
+      { _ = try $0.get([0x61]) },
+      { try $0.scan(KeyRange(prefix: [0x61]), reverse: false) { _, _, _ in true } },
+    ] {
+      let error = await #expect(throws: StoreError.self) { try await database.read(at: nil, read) }
+      #expect(error?.code == .corrupted)
+    }
+    try await store.close()
+  }
+}
