@@ -274,7 +274,10 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     context.flush()
     if budget.isExceeded(writing: bytes, to: context.channel) {
       endpoint.log.info("event stream cut off: its peer does not read")
-      context.close(promise: nil)
+      // A stream of HTTP/2 closes only when its peer lets it; nothing more may be queued until then.
+      let channel = context.channel
+      end()
+      channel.close(promise: nil)
     }
   }
 }
