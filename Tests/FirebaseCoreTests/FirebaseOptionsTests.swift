@@ -4,7 +4,7 @@ import FirebaseCore
 import Foundation
 import Testing
 
-@Suite("Options")
+@Suite("Options", .timeLimit(.minutes(2)))
 struct FirebaseOptionsTests {
   private static let plist = """
     <?xml version="1.0" encoding="UTF-8"?>

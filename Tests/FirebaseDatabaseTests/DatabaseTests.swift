@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Database and references")
+@Suite("Database and references", .timeLimit(.minutes(2)))
 struct DatabaseTests {
   @Test(
     "URLs give host, port, transport security and namespace",

@@ -271,6 +271,48 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
+  @Test("a query that is kept synchronised is in the cache when the connection goes")
+  func keepSynced() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    try await clients[0].ref.child("kept").setValue(["a": 1])
+    let ref = clients[1].ref.child("kept")
+    ref.keepSynced(true)
+    ref.keepSynced(true)
+    // Answered after the listen, since a connection's requests are served in their order.
+    try await clients[1].ref.child("other").setValue(1)
+    clients[1].database.goOffline()
+    #expect(try await ref.recordValues().next() == #"{"a":1}"#)
+    clients[1].database.goOnline()
+    ref.keepSynced(false)
+    await server.stop(clients)
+  }
+
+  @Test("a transaction may begin another, and its completion finds everything consistent")
+  func nestedTransactions() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let (outer, inner) = (clients[0].ref.child("outer"), clients[0].ref.child("inner"))
+    let order = Recorder<String>()
+    outer.runTransactionBlock({ data in
+      inner.transact { data in
+        data.value = "inner"
+        return .success(withValue: data)
+      }
+      data.value = "outer"
+      return .success(withValue: data)
+    }) { _, isCommitted, snapshot in
+      order.record("\(isCommitted) \(text(snapshot?.value))")
+      inner.runTransactionBlock({ data in
+        data.value = "again"
+        return .success(withValue: data)
+      }) { _, isCommitted, snapshot in order.record("\(isCommitted) \(text(snapshot?.value))") }
+    }
+    #expect(try await order.next(2) == [#"true "outer""#, #"true "again""#])
+    #expect(try await inner.getData().value as? String == "again")
+    await server.stop(clients)
+  }
+
   @Test("Codable values are stored and read by another client")
   func codable() async throws {
     struct Item: Codable, Equatable {

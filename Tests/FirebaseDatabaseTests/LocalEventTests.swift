@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Local events")
+@Suite("Local events", .timeLimit(.minutes(2)))
 struct LocalEventTests {
   @Test("a write is seen at once, before the server answers")
   func localFirst() async throws {

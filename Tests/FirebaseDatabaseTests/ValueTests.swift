@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Values")
+@Suite("Values", .timeLimit(.minutes(2)))
 struct ValueTests {
   private func roundTrip(_ value: Any?) throws -> Any {
     ValueWriter.value(try ValueReader.node(value))

@@ -3,8 +3,8 @@
 import FirebaseCore
 import Testing
 
-@Suite("Configuration", .serialized)
-struct ConfigurationTests {
+@Suite("Configuration", .serialized, .timeLimit(.minutes(2)))
+struct FirebaseConfigurationTests {
   @Test("levels have the raw values of Apple's SDK")
   func levels() {
     #expect(FirebaseLoggerLevel.error.rawValue == 3)
