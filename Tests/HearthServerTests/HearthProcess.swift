@@ -37,24 +37,20 @@ final class HearthProcess: Sendable {
     let errors = Pipe()
     process.standardOutput = output
     process.standardError = errors
+    try process.run()
+    // Threads of their own read until the pipes end. Foundation's readability handlers would do it on dispatch's
+    // event loop, which has crashed when a descriptor was closed and used again at once.
+    let finished = DispatchGroup()
+    Self.read(output, to: \.output, state, finished)
+    Self.read(errors, to: \.errors, state, finished)
+    let process = process
     let state = state
-    output.fileHandleForReading.readabilityHandler = { handle in
-      Self.append(String(decoding: handle.availableData, as: UTF8.self), to: \.output, state)
-    }
-    errors.fileHandleForReading.readabilityHandler = { handle in
-      Self.append(String(decoding: handle.availableData, as: UTF8.self), to: \.errors, state)
-    }
-    process.terminationHandler = { process in
-      // What is left in the pipes belongs to the output.
-      output.fileHandleForReading.readabilityHandler = nil
-      errors.fileHandleForReading.readabilityHandler = nil
-      let rest = try? output.fileHandleForReading.readToEnd()
-      let restOfErrors = try? errors.fileHandleForReading.readToEnd()
+    Thread.detachNewThread {
+      finished.wait()
+      process.waitUntilExit()
       let code =
         process.terminationReason == .uncaughtSignal ? -process.terminationStatus : process.terminationStatus
       let waiting = state.withLockedValue { state in
-        state.output += String(decoding: rest ?? Data(), as: UTF8.self)
-        state.errors += String(decoding: restOfErrors ?? Data(), as: UTF8.self)
         state.exitCode = code
         defer {
           state.waiters = []
@@ -65,7 +61,19 @@ final class HearthProcess: Sendable {
       for waiter in waiting.0 { waiter.continuation.resume(returning: false) }
       for waiter in waiting.1 { waiter.resume(returning: code) }
     }
-    try process.run()
+  }
+
+  private static func read(
+    _ pipe: Pipe, to path: any WritableKeyPath<State, String> & Sendable, _ state: NIOLockedValueBox<State>,
+    _ finished: DispatchGroup
+  ) {
+    finished.enter()
+    Thread.detachNewThread {
+      while case let data = pipe.fileHandleForReading.availableData, !data.isEmpty {
+        append(String(decoding: data, as: UTF8.self), to: path, state)
+      }
+      finished.leave()
+    }
   }
 
   var output: String { state.withLockedValue { $0.output } }
