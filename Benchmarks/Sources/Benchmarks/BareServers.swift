@@ -94,32 +94,42 @@ enum BareWebSocketServer {
   }
 }
 
-/// The open connections of the bare broadcast, all on one event loop.
+/// The open connections of the bare broadcast, all on one event loop: the contexts of their frame encoders, so that
+/// bytes encoded once can be written past them.
 private final class BroadcastHub {
-  var channels: [ObjectIdentifier: any Channel] = [:]
+  var encoders: [ObjectIdentifier: ChannelHandlerContext] = [:]
 }
 
 private final class BroadcastHandler: ChannelInboundHandler {
   typealias InboundIn = WebSocketFrame
-  typealias OutboundOut = WebSocketFrame
 
   private let hub: BroadcastHub
   init(hub: BroadcastHub) { self.hub = hub }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    hub.channels[ObjectIdentifier(context.channel)] = context.channel
+    hub.encoders[ObjectIdentifier(context.channel)] = try? context.pipeline.syncOperations.context(
+      handlerType: WebSocketFrameEncoder.self)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    hub.channels[ObjectIdentifier(context.channel)] = nil
+    hub.encoders[ObjectIdentifier(context.channel)] = nil
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     guard frame.opcode == .text else { return }
-    // Encoded once: the same bytes go to everyone, past the frame encoder's own work.
-    let answer = WebSocketFrame(fin: true, opcode: .text, data: frame.unmaskedData)
-    for channel in hub.channels.values { channel.writeAndFlush(answer, promise: nil) }
+    // Encoded once, as the best a server can do: header and payload as one buffer, the same for everyone.
+    var payload = frame.unmaskedData
+    var bytes = context.channel.allocator.buffer(capacity: payload.readableBytes + 4)
+    bytes.writeInteger(UInt8(0x81))
+    if payload.readableBytes < 126 {
+      bytes.writeInteger(UInt8(payload.readableBytes))
+    } else {
+      bytes.writeInteger(UInt8(126))
+      bytes.writeInteger(UInt16(truncatingIfNeeded: payload.readableBytes))
+    }
+    bytes.writeBuffer(&payload)
+    for encoder in hub.encoders.values { encoder.writeAndFlush(NIOAny(bytes), promise: nil) }
   }
 }
 
