@@ -125,6 +125,26 @@ import Testing
     #expect(try await fixture.query(query).count == 1)
   }
 
+  @Test(
+    "a query of a collection group is locked against changes of what it read, not only against new documents")
+  func groupQueryIsLocked() async throws {
+    try await fixture.set("a/x/g/read", ["n": 1])
+    try await fixture.set("b/y/g/other", ["n": 2])
+    let token = try await fixture.begin()
+    let group = StructuredQuery(
+      from: [.init("g", allDescendants: true)],
+      filter: .field(FieldFilter(FieldPath(field: "n"), .equal, 1)))
+    #expect(try await fixture.query(group, .transaction(token)).count == 1)
+    let sleepers = fixture.clock.sleepers
+    let leaving = Task { [fixture] in await failure { try await fixture.set("a/x/g/read", ["n": 3]) } }
+    let entering = Task { [fixture] in await failure { try await fixture.set("b/y/g/other", ["n": 1]) } }
+    try await eventually("both changes wait") { fixture.clock.sleepers >= sleepers + 2 }
+    #expect(try await fixture.query(group, .transaction(token)).count == 1)
+    try await fixture.commit([try set("d/result", 0)], transaction: token)
+    #expect(await leaving.value == nil)
+    #expect(await entering.value == nil)
+  }
+
   @Test("a query with a limit locks only what it read")
   func limitLocksWhatItRead() async throws {
     let writes = try (0..<200).map { index in

@@ -143,14 +143,16 @@ struct CommitPlan {
       let entriesAfter = try target.fields.map { try IndexEntries.keys(of: $0, at: path) } ?? []
       footprint.entries.append(entriesBefore)
       footprint.entries.append(entriesAfter)
+      // Also where the row stays as it is: a transaction that queried the collection group holds the rows' range, and
+      // a changed document may leave or enter its result.
+      let group = KeyLayout.group(path)
+      footprint.entries.append([group])
       let (removed, added) = IndexEntries.difference(from: entriesBefore, to: entriesAfter)
       clears += removed
       for key in added { sets.append((key, [])) }
       let after = target.snapshot
       if let after { sets.append((target.key, DocumentRow.encode(after))) } else { clears.append(target.key) }
       if (target.before == nil) != (after == nil) {
-        let group = KeyLayout.group(path)
-        footprint.entries.append([group])
         if after == nil { clears.append(group) } else { sets.append((group, [])) }
       }
       changes.append(DocumentChange(name: target.name, before: target.before, after: after))
