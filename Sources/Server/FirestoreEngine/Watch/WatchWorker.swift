@@ -139,6 +139,12 @@ actor WatchWorker {
     var target = ActiveTarget(id: id, registration: registration, selection: selection, once: request.once)
     do {
       try await apply(waiting, upTo: version, stream)
+    } catch {
+      // These are the other targets' changes: without them the stream's next tokens would be untrue, so it ends.
+      stream.hub.unregister(selection, dependencies: target.dependencies, registration)
+      throw error
+    }
+    do {
       target.dependencies = try await authorise(target, at: version, stream)
       stream.hub.depend(on: target.dependencies, registration, of: stream)
       try await emit(.targetChange(TargetChange(.add, [id])), stream)
