@@ -36,6 +36,4 @@ public enum Limits {
   public static let aggregations = 5
   /// Most results of a nearest-neighbour query.
   public static let nearestNeighbours = 1000
-  /// Deepest nesting of filters that is read from the wire.
-  public static let filterDepth = 100
 }

@@ -53,7 +53,8 @@ extension MapValue {
   /// no field.
   public func projected(to paths: [FieldPath]) -> MapValue {
     var result = MapValue()
-    for path in paths where !path.isDocumentID {
+    // In the fields' order, so that each is added behind the last.
+    for path in paths.sorted() where !path.isDocumentID {
       if let value = value(at: path) { result.set(value, at: path) }
     }
     return result

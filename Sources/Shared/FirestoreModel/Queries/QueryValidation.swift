@@ -16,16 +16,17 @@ extension Query {
     if query.offset < 0 { throw .invalidArgument("offset is negative") }
     if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
     let leaves = query.filter?.leaves ?? []
+    // First of all: what follows may cost more than a pass over the filters.
+    let parts = leaves.count + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
+    if parts > Limits.filtersAndOrders {
+      throw .invalidArgument("The query has more than \(Limits.filtersAndOrders) filters and orders.")
+    }
     for leaf in leaves { try validate(leaf) }
     try validateCombinations(leaves)
     try validateOrder()
     try validate(query.startAt)
     try validate(query.endAt)
     try validateNearest()
-    let parts = leaves.count + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
-    if parts > Limits.filtersAndOrders {
-      throw .invalidArgument("The query has more than \(Limits.filtersAndOrders) filters and orders.")
-    }
   }
 
   private func validate(_ leaf: Filter) throws(FirestoreError) {

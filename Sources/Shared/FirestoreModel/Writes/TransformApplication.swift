@@ -29,15 +29,9 @@ extension FieldTransform {
       let value = FieldTransform.extreme(current, operand, .ascending)
       return Outcome(value: value, result: value)
     case .appendMissing(let elements):
-      var array = FieldTransform.array(current)
-      for element in elements where !array.contains(where: { $0.isQueryEqual(to: element) }) {
-        array.append(element)
-      }
-      return Outcome(value: .array(array), result: .null)
+      return Outcome(value: .array(FieldTransform.array(current).union(elements)), result: .null)
     case .removeAll(let elements):
-      var array = FieldTransform.array(current)
-      array.removeAll { candidate in elements.contains { $0.isQueryEqual(to: candidate) } }
-      return Outcome(value: .array(array), result: .null)
+      return Outcome(value: .array(FieldTransform.array(current).subtracting(elements)), result: .null)
     }
   }
 
@@ -49,6 +43,11 @@ extension FieldTransform {
     case .increment(let operand), .maximum(let operand), .minimum(let operand):
       if operand.kind != .number { throw .invalidArgument("Input must be a number.") }
     case .appendMissing(let elements), .removeAll(let elements):
+      if DocumentSize.of(value: .array(elements)) > Limits.documentBytes {
+        throw .invalidArgument(
+          "The elements of a transform of \(field) are larger than the maximum size of a document, "
+            + "\(Limits.documentBytes) bytes.")
+      }
       try DocumentValidation.validate(.array(elements), at: field.segments.last ?? "")
     }
   }

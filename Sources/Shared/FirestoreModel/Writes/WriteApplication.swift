@@ -43,7 +43,13 @@ extension Write {
       if let mask {
         for path in mask { try DocumentValidation.validate(written: path) }
         // What the mask leaves out is ignored, so only what it names has to be storable.
-        try DocumentValidation.validate(fields.projected(to: mask))
+        let named = fields.projected(to: mask)
+        if DocumentSize.of(fields: named) > Limits.documentBytes {
+          throw .invalidArgument(
+            "Document '\(name)' cannot be written because what its mask names exceeds the maximum allowed size of "
+              + "a document, \(Limits.documentBytes) bytes.")
+        }
+        try DocumentValidation.validate(named)
       } else {
         try DocumentValidation.validate(fields, of: name)
       }
