@@ -1,8 +1,17 @@
 // Runs a server until the process is told to stop: the piece that `hearth serve` hands to the service group.
 
+import Dispatch
 import Logging
 import ServiceLifecycle
 import UnixSignals
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
 
 extension HearthServer {
   /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
@@ -14,7 +23,7 @@ extension HearthServer {
   ) async throws {
     var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
     log.logLevel = configuration.logLevel
-    let service = HearthService(server: HearthServer(configuration, log: log), ready: ready)
+    let service = HearthService(server: HearthServer(configuration, log: log), log: log, ready: ready)
     var quiet = log
     quiet.logLevel = max(log.logLevel, .error)
     var group = ServiceGroupConfiguration(
@@ -31,12 +40,19 @@ extension HearthServer {
 
 private struct HearthService: Service {
   let server: HearthServer
+  let log: Logger
   let ready: @Sendable ([HearthServer.Listener]) -> Void
 
   func run() async throws {
     let listeners = try await server.start()
     ready(listeners)
     try await gracefulShutdown()
+    // What was acknowledged is on disk, so leaving is safe at any moment; a long scan or a stuck client may not hold
+    // the process beyond what its operator was promised. On a queue of its own: the pools may be what is stuck.
+    DispatchQueue(label: "hearth.shutdown").asyncAfter(deadline: .now() + .milliseconds(9_500)) { [log] in
+      log.error("draining took more than 9.5 s: the process leaves now; everything acknowledged is on disk")
+      _exit(1)
+    }
     await server.stop()
   }
 }
