@@ -10,6 +10,8 @@ struct OutputBudget {
   let isMeasurable: Bool
   /// Bytes written since the channel was last writable; for channels that cannot tell what waits.
   private var written = 0
+  /// The largest single write since then: one answer may be larger than the budget, and its reader deserves it.
+  private var largest = 0
 
   /// Creates a budget of `limit` bytes, for a socket or for a stream within a connection.
   init(limit: Int, isMeasurable: Bool) {
@@ -21,12 +23,14 @@ struct OutputBudget {
   mutating func isExceeded(writing bytes: Int, to channel: any Channel) -> Bool {
     if channel.isWritable {
       written = 0
+      largest = 0
       return false
     }
+    largest = max(largest, bytes)
     if isMeasurable, let queued = try? channel.syncOptions?.getOption(.bufferedWritableBytes) {
-      return queued > limit
+      return queued > limit + largest
     }
     written += bytes
-    return written > limit
+    return written > limit + largest
   }
 }

@@ -12,6 +12,8 @@ public struct RealtimeEndpointLimits: Sendable {
   public var messageBytes = 32 * 1024 * 1024
   /// Requests that may wait for their answers before no more are read from the connection.
   public var outstandingRequests = 1024
+  /// Most bytes of one query's text, which is kept as long as its listen.
+  public var queryTextBytes = 64 * 1024
   /// How long a WebSocket may be silent before it is asked for a sign of life.
   public var pingAfter = TimeAmount.seconds(45)
   /// How long a WebSocket may be silent before it counts as lost.

@@ -60,7 +60,20 @@ extension SocketHandler {
         return reply(ServerResponse(number, error).json())
       }
     }
-    if let tag = listen.tag, let text = listen.queryText { queryTexts[tag] = text }
+    if let tag = listen.tag, let text = listen.queryText {
+      // The text is kept until the listen ends, also where the engine refuses it, so it is bounded here.
+      let limits = RealtimeLimits.standard
+      guard text.count <= endpoint.limits.queryTextBytes,
+        queryTexts.count < limits.listensPerConnection || queryTexts[tag] != nil
+      else {
+        let error = RealtimeError(
+          .failure,
+          "a query may have \(endpoint.limits.queryTextBytes) bytes, a connection "
+            + "\(limits.listensPerConnection) of them")
+        return reply(ServerResponse(number, error).json())
+      }
+      queryTexts[tag] = text
+    }
     willBeAnswered()
     connection.listen(
       listen.path, query: listen.query, tag: listen.tag, hash: listen.hash ?? "", compoundHash: compoundHash,
