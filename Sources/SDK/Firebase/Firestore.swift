@@ -1,5 +1,5 @@
 // What `import Firebase` gives of Cloud Firestore, type by type for the same reason as with the
-// Realtime Database; the property wrappers need `import FirebaseFirestore`, as on Apple's platforms.
+// Realtime Database. Both databases' `ServerTimestamp` stay out, since their names are the same.
 
 @_exported import class FirebaseFirestore.AggregateField
 @_exported import class FirebaseFirestore.AggregateQuery
@@ -39,3 +39,7 @@
 @_exported import class FirebaseFirestore.Transaction
 @_exported import class FirebaseFirestore.VectorValue
 @_exported import class FirebaseFirestore.WriteBatch
+@_exported import struct FirebaseFirestore.DocumentID
+@_exported import struct FirebaseFirestore.ExplicitNull
+@_exported import let FirebaseFirestore.FirestoreErrorDomain
+@_exported import typealias FirebaseFirestore.NSErrorPointer
