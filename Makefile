@@ -60,7 +60,7 @@ fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 
 bench: ## Print the table of ratios of docs/benchmarks.md (release build, several minutes)
 	@scripts/setup.sh build
-	@scripts/bench.sh $(ARGS)
+	@FLAGS="$(FLAGS)" scripts/bench.sh $(ARGS)
 
 lint: ## swift-format, strict, with the project's configuration
 	@scripts/lint.sh

@@ -3,6 +3,6 @@
 # Arguments go to the measurements: --rounds 5, --seconds 3, --only TEXT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-swift build -c release --product hearth
-(cd Benchmarks && swift build -c release)
+swift build -c release --product hearth ${FLAGS:-}
+(cd Benchmarks && swift build -c release ${FLAGS:-})
 Benchmarks/.build/release/Benchmarks --hearth "$PWD/.build/release/hearth" "$@"

@@ -72,9 +72,10 @@ private func unaryRate(
   try await Task.sleep(for: .seconds(setting.seconds))
   let count = done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
+  let failures = failed.value
   stop.withLockedValue { $0 = true }
   for client in clients { await client.close() }
-  if failed.value > 0, count == 0 { throw BenchmarkFailure("every call to \(path) failed") }
+  if failures > 0 { throw BenchmarkFailure("\(failures) calls to \(path) failed beside \(count)") }
   return Double(count) / elapsed
 }
 
@@ -253,7 +254,10 @@ private func idleBytes(
       held.append(connection)
     }
     let deadline = ContinuousClock.now + .seconds(30)
-    while subscribe != nil, answered.value < held.count, ContinuousClock.now < deadline {
+    while subscribe != nil, answered.value < held.count {
+      if ContinuousClock.now > deadline {
+        throw BenchmarkFailure("\(answered.value) of \(held.count) listens answered")
+      }
       try await Task.sleep(for: .milliseconds(20))
     }
   }
