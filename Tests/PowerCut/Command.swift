@@ -1,5 +1,5 @@
 // hearth-crash: shows that what the store on disk acknowledges survives power cuts, failing writes and syncs, and a
-// full disk, by doing all of that to a child process many times. docs/operations.md says how to run it.
+// full disk, by doing all of that to a child process many times. `make crash` runs it.
 //
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync losses are expected and reported
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
