@@ -43,6 +43,9 @@ struct CommitPlan {
   private(set) var changes: [DocumentChange] = []
   private(set) var footprint = LockTable.Footprint()
   private var sets: [(Key, StoredValue)] = []
+  /// Rows whose keys hold none: of new documents, and index entries that the document did not have. Only a document
+  /// itself writes its entries, so that what it was tells which there are.
+  private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
   init(_ view: any Sequenced, recordsSteps: Bool) {
@@ -149,11 +152,18 @@ struct CommitPlan {
       footprint.entries.append([group])
       let (removed, added) = IndexEntries.difference(from: entriesBefore, to: entriesAfter)
       clears += removed
-      for key in added { sets.append((key, [])) }
+      insertions.reserveCapacity(insertions.count + added.count + 2)
+      for key in added { insertions.append((key, [])) }
       let after = target.snapshot
-      if let after { sets.append((target.key, DocumentRow.encode(after))) } else { clears.append(target.key) }
-      if (target.before == nil) != (after == nil) {
-        if after == nil { clears.append(group) } else { sets.append((group, [])) }
+      switch (target.before, after) {
+      case (nil, let after?):
+        insertions.append((target.key, DocumentRow.encode(after)))
+        insertions.append((group, []))
+      case (_?, let after?): sets.append((target.key, DocumentRow.encode(after)))
+      case (_?, nil):
+        clears.append(target.key)
+        clears.append(group)
+      case (nil, nil): break
       }
       changes.append(DocumentChange(name: target.name, before: target.before, after: after))
     }
@@ -164,6 +174,7 @@ struct CommitPlan {
     guard !changes.isEmpty else { return }
     for key in clears { try view.clear(key) }
     for (key, value) in sets { try view.set(key, value) }
+    for (key, value) in insertions { try view.insert(key, value) }
     try view.log(CommitRecord.encode(changes), CommitRecord(version: view.commitVersion, changes: changes))
   }
 }

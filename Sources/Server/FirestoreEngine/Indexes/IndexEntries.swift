@@ -14,9 +14,9 @@ enum IndexEntries {
   /// The keys of all entries of a document, ascending.
   /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries.
   static func keys(of fields: MapValue, at path: ResourcePath) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path)
-    try builder.add(fields, at: nil)
-    builder.keys.sort { $0.lexicographicallyPrecedes($1) }
+    var builder = Builder(path, fields: fields.count)
+    try builder.add(fields, below: builder.prefix)
+    builder.keys.sort { compareKeys($0, $1) < 0 }
     return builder.keys
   }
 
@@ -25,48 +25,62 @@ enum IndexEntries {
     /// Entries as the product counts them: ascending and descending, and twice for an element.
     private var count = 0
     private var bytes = 0
-    private let prefix: Key
+    /// What every entry begins with.
+    let prefix: Key
     private let id: [UInt8]
 
-    init(_ path: ResourcePath) {
+    init(_ path: ResourcePath, fields: Int) {
       prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
       id = KeyLayout.segment(path.segments.last ?? "")
+      keys.reserveCapacity(fields)
     }
 
-    mutating func add(_ fields: MapValue, at path: FieldPath?) throws(FirestoreError) {
+    /// Adds the entries of a map's fields; their keys begin with `names`, which the names of the maps around end.
+    mutating func add(_ fields: MapValue, below names: Key) throws(FirestoreError) {
       for entry in fields.entries {
-        let field = path?.appending(entry.key) ?? FieldPath(field: entry.key)
-        try add(entry.value, kind: .value, at: field)
+        var key = IndexKeyEncoder(prefix: names, room: entry.key.utf8.count + 24 + id.count)
+        key.append(fieldName: entry.key)
         switch entry.value {
-        case .map(let map): try add(map, at: field)
-        case .array(let elements): try add(elements, at: field)
-        default: break
+        case .map(let map):
+          let inner = key.bytes
+          try finish(key, .value, IndexValue.encode(entry.value))
+          try add(map, below: inner)
+        case .array(let elements):
+          let field = key
+          try finish(key, .value, IndexValue.encode(entry.value))
+          try add(elements, at: field)
+        default:
+          key.endFieldPath()
+          key.append(raw: KeyLayout.EntryKind.value.rawValue)
+          key.append(entry.value)
+          try finish(key)
         }
       }
     }
 
     /// One entry for each distinct element.
-    private mutating func add(_ elements: [Value], at field: FieldPath) throws(FirestoreError) {
+    private mutating func add(_ elements: [Value], at field: IndexKeyEncoder) throws(FirestoreError) {
       var seen: Set<[UInt8]> = []
       for element in elements {
         let bytes = IndexValue.encode(element)
-        if seen.insert(bytes).inserted { try add(encoded: bytes, kind: .element, at: field) }
+        if seen.insert(bytes).inserted { try finish(field, .element, bytes) }
       }
     }
 
-    private mutating func add(
-      _ value: Value, kind: KeyLayout.EntryKind, at field: FieldPath
+    /// Adds an entry from the names of its field and its encoded value.
+    private mutating func finish(
+      _ field: IndexKeyEncoder, _ kind: KeyLayout.EntryKind, _ value: [UInt8]
     ) throws(FirestoreError) {
-      try add(encoded: IndexValue.encode(value), kind: kind, at: field)
+      var key = IndexKeyEncoder(prefix: field.bytes, room: value.count + id.count + 4)
+      key.endFieldPath()
+      key.append(raw: kind.rawValue)
+      key.append(raw: value)
+      try finish(key)
     }
 
-    private mutating func add(
-      encoded value: [UInt8], kind: KeyLayout.EntryKind, at field: FieldPath
-    ) throws(FirestoreError) {
-      var encoder = IndexKeyEncoder(prefix: prefix)
-      encoder.append(field)
-      encoder.append(raw: [kind.rawValue])
-      encoder.append(raw: value)
+    /// Adds an entry that lacks its document's id.
+    private mutating func finish(_ unfinished: consuming IndexKeyEncoder) throws(FirestoreError) {
+      var encoder = unfinished
       encoder.append(raw: id)
       keys.append(encoder.bytes)
       count += 2
@@ -85,15 +99,17 @@ enum IndexEntries {
 
   /// What has to be removed and added to get from one document's entries to another's.
   static func difference(from before: [Key], to after: [Key]) -> (removed: [Key], added: [Key]) {
+    if before.isEmpty { return ([], after) }
     var removed: [Key] = []
     var added: [Key] = []
     var i = 0
     var j = 0
     while i < before.count, j < after.count {
-      if before[i] == after[j] {
+      let order = compareKeys(before[i], after[j])
+      if order == 0 {
         i += 1
         j += 1
-      } else if before[i].lexicographicallyPrecedes(after[j]) {
+      } else if order < 0 {
         removed.append(before[i])
         i += 1
       } else {

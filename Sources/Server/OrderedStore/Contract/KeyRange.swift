@@ -32,8 +32,8 @@ public struct KeyRange: Hashable, Sendable {
 
   /// Whether a key lies inside.
   public func contains(_ key: Key) -> Bool {
-    guard !key.lexicographicallyPrecedes(start) else { return false }
+    guard compareKeys(key, start) >= 0 else { return false }
     guard let end else { return true }
-    return key.lexicographicallyPrecedes(end)
+    return compareKeys(key, end) < 0
   }
 }

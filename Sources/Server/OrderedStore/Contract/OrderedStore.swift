@@ -55,8 +55,8 @@ public protocol OrderedDatabase: Sendable {
   /// Reads a consistent view.
   ///
   /// `body` runs synchronously and may block: the store runs it where blocking is allowed, and may first try it
-  /// on the caller's thread with reads that are served from memory only, running it again from the start when one
-  /// misses; it must therefore be free of side effects.
+  /// on the caller's thread, for as long as memory serves its reads and its scans stay short, running it again from
+  /// the start on a thread of its own when they do not; it must therefore be free of side effects.
   /// - Parameter version: nil for the newest durable state.
   /// - Throws: ``StoreError/versionTooOld`` below the history window, ``StoreError/versionInFuture`` above
   ///   ``latestVersion``, and whatever `body` throws.
@@ -118,6 +118,12 @@ public protocol Sequenced: ReadView {
   /// Writes a row.
   /// - Throws: ``StoreError/limitExceeded(_:)`` for a key above 32 KiB, a value above 16 MiB or a commit above 64 MiB.
   func set(_ key: Key, _ value: StoredValue) throws
+
+  /// Writes a row under a key that holds none in this state, as the caller knows from what else it read here. The
+  /// store does not look for a row to keep as history: of one that the caller overlooked, the value before would be
+  /// lost to reads in the past. In a debug build the store looks, and ends the process if there is one.
+  /// - Throws: as ``set(_:_:)``.
+  func insert(_ key: Key, _ value: StoredValue) throws
 
   /// Removes a row; nothing happens if there is none.
   func clear(_ key: Key) throws

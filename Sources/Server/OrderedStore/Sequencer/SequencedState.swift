@@ -9,6 +9,8 @@ final class SequencedState: Sequenced {
     var covered: Overlay.Entry?
     var value: StoredValue?
     var before: VersionedValue?
+    /// Whether the body said that the key held no row.
+    var isInsertion: Bool
   }
 
   let commitVersion: Version
@@ -17,6 +19,8 @@ final class SequencedState: Sequenced {
   private(set) var changes: [Change] = []
   private(set) var record: LogRecord?
   private var byteCount = 0
+  /// Whether the body wrote a key twice, so that the values noted with the changes may not be the last.
+  private var hasRewritten = false
   private var known: [(key: Key, row: VersionedValue?)] = []
 
   init(_ sequencer: Sequencer, _ reader: RowReader, _ version: Version) {
@@ -51,15 +55,24 @@ final class SequencedState: Sequenced {
   }
 
   func set(_ key: Key, _ value: StoredValue) throws {
-    try admit(key, bytes: value.count)
-    guard value.count <= StoreLimits.value else {
-      throw StoreError.limitExceeded("a value has \(value.count) bytes; \(StoreLimits.value) are allowed")
-    }
+    try admit(key, value)
     put(key, value)
   }
 
+  func insert(_ key: Key, _ value: StoredValue) throws {
+    assert(isAbsent(key), "a row that was there was written as a new one")
+    try admit(key, value)
+    put(key, value, isInsertion: true)
+  }
+
+  /// Whether no row can be found under a key.
+  private func isAbsent(_ key: Key) -> Bool {
+    let row = try? get(key)
+    return row == nil
+  }
+
   func clear(_ key: Key) throws {
-    try admit(key, bytes: 0)
+    try admit(key, nil)
     put(key, nil)
   }
 
@@ -81,16 +94,23 @@ final class SequencedState: Sequenced {
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
 
-  private func put(_ key: Key, _ value: StoredValue?) {
+  private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)
-    if covered?.version != commitVersion {
-      changes.append(Change(key: key, covered: covered, value: nil, before: nil))
+    guard covered?.version != commitVersion else {
+      hasRewritten = true
+      return
     }
+    changes.append(
+      Change(key: key, covered: covered, value: value, before: nil, isInsertion: isInsertion))
   }
 
-  private func admit(_ key: Key, bytes: Int) throws {
+  private func admit(_ key: Key, _ value: StoredValue?) throws {
     guard key.count <= StoreLimits.key else {
       throw StoreError.limitExceeded("a key has \(key.count) bytes; \(StoreLimits.key) are allowed")
+    }
+    let bytes = value?.count ?? 0
+    guard bytes <= StoreLimits.value else {
+      throw StoreError.limitExceeded("a value has \(bytes) bytes; \(StoreLimits.value) are allowed")
     }
     try count(key.count + bytes)
   }
@@ -110,20 +130,20 @@ final class SequencedState: Sequenced {
   func finish(keepsHistory: Bool) throws {
     var kept = 0
     for index in changes.indices {
-      var change = changes[index]
-      change.value = sequencer.overlay[change.key]?.value
-      if let covered = change.covered {
-        change.before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
-      } else if keepsHistory || change.value == nil {
-        change.before = try durable(change.key)
+      if hasRewritten { changes[index].value = sequencer.overlay[changes[index].key]?.value }
+      let isClearing = changes[index].value == nil
+      if let covered = changes[index].covered {
+        changes[index].before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
+      } else if !changes[index].isInsertion, keepsHistory || isClearing {
+        changes[index].before = try durable(changes[index].key)
       }
-      if change.value == nil, change.before == nil {
-        sequencer.overlay.restore(change.covered, change.key)
+      if isClearing, changes[index].before == nil {
+        let key = changes[index].key
+        sequencer.overlay.restore(changes[index].covered, key)
         // Nothing to take back any more should a later row fail to be read.
-        changes[index].covered = sequencer.overlay[change.key]
+        changes[index].covered = sequencer.overlay[key]
       } else {
-        changes.swapAt(kept, index)
-        changes[kept] = change
+        if kept != index { changes.swapAt(kept, index) }
         kept += 1
       }
     }

@@ -19,6 +19,13 @@ public struct IndexKeyEncoder: Sendable {
   /// Starts with bytes that stay in front.
   public init(prefix: [UInt8] = []) { bytes = prefix }
 
+  /// Starts with bytes that stay in front, and makes room for so many more at once.
+  public init(prefix: [UInt8], room: Int) {
+    bytes = []
+    bytes.reserveCapacity(prefix.count + room)
+    bytes.append(contentsOf: prefix)
+  }
+
   /// The encoding of one value, ascending.
   public static func encode(_ value: Value) -> [UInt8] {
     var encoder = IndexKeyEncoder()
@@ -28,6 +35,9 @@ public struct IndexKeyEncoder: Sendable {
 
   /// Appends bytes as they are.
   public mutating func append(raw other: [UInt8]) { bytes.append(contentsOf: other) }
+
+  /// Appends a byte as it is.
+  public mutating func append(raw byte: UInt8) { bytes.append(byte) }
 
   /// Appends a value. Descending inverts its bytes, for composite indexes; an index of one field is read
   /// backwards instead.
@@ -62,7 +72,15 @@ public struct IndexKeyEncoder: Sendable {
 
   /// Appends a field path; no field path's encoding is a prefix of another's.
   public mutating func append(_ path: FieldPath) {
-    for name in path.segments { writeText(name) }
+    for name in path.segments { append(fieldName: name) }
+    endFieldPath()
+  }
+
+  /// Appends one name of a field path, which ``endFieldPath()`` ends.
+  public mutating func append(fieldName: String) { writeText(fieldName) }
+
+  /// Ends a field path that was appended name by name.
+  public mutating func endFieldPath() {
     bytes.append(IndexTag.escape)
     bytes.append(IndexTag.fieldPathEnd)
   }
