@@ -70,13 +70,14 @@ struct EmbeddedStoreTests {
         let rows = try await same.read(at: version) { view in
           count.withLock { $0 += 1 }
           var rows = 0
-          try view.scan(KeyRange(start: [], end: nil), reverse: false) { key, value, _ in
+          // Few enough rows for the caller's thread.
+          try view.scan(KeyRange(start: [3, 20], end: [3, 60]), reverse: false) { key, value, _ in
             rows += value[0] == round && value[1] == key[1] ? 1 : 0
             return true
           }
           return rows
         }
-        #expect(rows == 2000)
+        #expect(rows == 40)
         runs.append(count.withLock { $0 })
       }
       #expect(runs.first == 2 && runs.last == 1, "runs of the body: \(runs)")

@@ -12,8 +12,6 @@ final class GatedEngine: StorageEngine {
   private let engine = MemoryEngine()
   let state = Guarded(State())
 
-  var readsNeverBlock: Bool { true }
-
   func snapshot() -> any EngineSnapshot { engine.snapshot() }
 
   func makeBatch() -> any EngineBatch { engine.makeBatch() }

@@ -15,8 +15,6 @@ final class RocksEngine: StorageEngine {
     handle = Guarded(try RocksHandle(directory, options, closed: closed))
   }
 
-  var readsNeverBlock: Bool { false }
-
   func snapshot() -> any EngineSnapshot {
     guard let handle = handle.withLock({ $0 }) else { return ClosedSnapshot() }
     return RocksSnapshot(handle)

@@ -113,7 +113,7 @@ enum RocksError {
   static func error(_ what: String, _ text: UnsafeMutablePointer<CChar>) -> any Error {
     defer { rocksdb_free(text) }
     let message = String(cString: text)
-    if message.hasPrefix("Result incomplete") { return NotInMemory() }
+    if message.hasPrefix("Result incomplete") { return NotAtOnce() }
     if message.hasPrefix("Corruption") { return StoreError(.corrupted, "\(what): \(message)") }
     return StoreError.unavailable("\(what): \(message)")
   }

@@ -71,6 +71,8 @@ final class RocksCursor: EngineCursor {
     lower = UnsafeRawBufferPointer(rebasing: bounds[0..<start.count])
     upper = UnsafeRawBufferPointer(rebasing: bounds[start.count..<(start.count + end.count)])
     options = RocksSnapshot.options(snapshot.snapshot, tier)
+    // Rows removed and not yet compacted away are walked over unseen: not far on a caller's thread.
+    if tier == .memory { rocksdb_readoptions_set_max_skippable_internal_keys(options, 256) }
     rocksdb_readoptions_set_iterate_lower_bound(options, lower.characters, lower.count)
     rocksdb_readoptions_set_iterate_upper_bound(options, upper.characters, upper.count)
     iterator = rocksdb_create_iterator(snapshot.handle.database, options)

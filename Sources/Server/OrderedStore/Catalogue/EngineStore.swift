@@ -19,7 +19,7 @@ package final class EngineStore: OrderedStore {
   private let writer: DedicatedThread
   private let sequencers: ThreadPool
   private let catalogue = ThreadPool(threads: 1)
-  private let readers: ThreadPool?
+  private let readers: ThreadPool
   private let registry = Guarded(Registry())
   private let trimmer: Trimmer
 
@@ -51,7 +51,7 @@ package final class EngineStore: OrderedStore {
     pipeline = CommitPipeline(engine, published, ceiling: bootVersion, options)
     writer = DedicatedThread { [pipeline] in pipeline.run() }
     self.sequencers = ThreadPool(threads: sequencers)
-    self.readers = engine.readsNeverBlock ? nil : ThreadPool(threads: readers)
+    self.readers = ThreadPool(threads: readers)
     trimmer = Trimmer(engine, pipeline, options)
   }
 
@@ -95,14 +95,13 @@ package final class EngineStore: OrderedStore {
     try await onCatalogue { try self.trimmer.trimAll() }
   }
 
-  /// Runs a read: on this thread from memory, else on a reader's.
+  /// Runs a read: on this thread as long as memory serves it and it stays short, else on a reader's.
   func reading<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
     -> Result
   {
-    guard let readers else { return try read(.disk) }
     do {
       return try read(.memory)
-    } catch is NotInMemory {
+    } catch is NotAtOnce {
       return try await EngineStore.run(on: readers) { try read(.disk) }
     }
   }
@@ -217,7 +216,7 @@ package final class EngineStore: OrderedStore {
     sequencers.close()
     pipeline.stop()
     writer.join()
-    readers?.close()
+    readers.close()
     trimmer.join()
     lowerCeiling(cores)
     published.withLock { $0.snapshot = nil }

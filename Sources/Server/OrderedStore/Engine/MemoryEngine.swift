@@ -10,8 +10,6 @@ package final class MemoryEngine: StorageEngine {
   /// An empty engine.
   package init() {}
 
-  package var readsNeverBlock: Bool { true }
-
   package func snapshot() -> any EngineSnapshot { MemorySnapshot(map.withLock { $0 }) }
 
   package func makeBatch() -> any EngineBatch { MemoryBatch() }

@@ -6,24 +6,23 @@
 //   2. A batch is applied whole or not at all, over power cuts too.
 //   3. Batches become durable in the order they were applied: a synced one makes all before it durable.
 
-/// Where a read may look.
+/// Where a read may look, which is decided by whose thread it runs on.
 package enum ReadTier: Sendable {
-  /// In memory only: what would need the disk throws ``NotInMemory``.
+  /// In memory only, and only little: what would need the disk or a long walk throws ``NotAtOnce``. For the threads
+  /// of callers, who have others to serve.
   case memory
-  /// Everywhere; may block.
+  /// Everywhere and for long; may block. For the store's own threads.
   case disk
 }
 
-/// Thrown inside the store by a read that would have to wait for the disk; never seen by callers.
-package struct NotInMemory: Error {
+/// Thrown inside the store by a read that would keep the caller's thread, because it needs the disk or walks over
+/// many rows; never seen by callers.
+package struct NotAtOnce: Error {
   package init() {}
 }
 
 /// The map under a store.
 package protocol StorageEngine: AnyObject, Sendable {
-  /// Whether every read is served from memory, so that it may run anywhere.
-  var readsNeverBlock: Bool { get }
-
   /// The current state.
   func snapshot() -> any EngineSnapshot
 

@@ -4,18 +4,20 @@
 final class CurrentView: ReadView {
   let version: Version
   private let reader: RowReader
-  /// Whether a read wanted the disk where only memory was allowed.
+  private var allowance: Allowance
+  /// Whether a read stopped, since it may not go on on this thread.
   private(set) var missed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
+    allowance = Allowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
     do {
       return try reader.get(key)
-    } catch let miss as NotInMemory {
+    } catch let miss as NotAtOnce {
       missed = true
       throw miss
     }
@@ -30,10 +32,11 @@ final class CurrentView: ReadView {
       try reverse ? cursor.seekToLast() : cursor.seekToFirst()
       while cursor.isValid {
         let row = try cursor.row()
+        try allowance.spend(row.value.count)
         guard try visit(cursor.rowKey, row.value, row.writtenAt) else { return }
         try reverse ? cursor.previous() : cursor.next()
       }
-    } catch let miss as NotInMemory {
+    } catch let miss as NotAtOnce {
       missed = true
       throw miss
     }

@@ -10,12 +10,14 @@
 final class PastView: ReadView {
   let version: Version
   private let reader: RowReader
-  /// Whether a read wanted the disk where only memory was allowed.
+  private var allowance: Allowance
+  /// Whether a read stopped, since it may not go on on this thread.
   private(set) var missed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
+    allowance = Allowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
@@ -41,6 +43,7 @@ final class PastView: ReadView {
       while true {
         let undone = undo.isValid ? KeyLayout.rowKey(ofUndo: undo.key)?.key : nil
         guard rows.isValid || undone != nil else { return }
+        try allowance.spend((rows.isValid ? rows.value.count : 0) + (undone?.count ?? 0))
         let order = PastView.order(rows, undone, reverse)
         let goesOn =
           try order <= 0
@@ -120,7 +123,7 @@ final class PastView: ReadView {
   private func noting<Result>(_ read: () throws -> Result) throws -> Result {
     do {
       return try read()
-    } catch let miss as NotInMemory {
+    } catch let miss as NotAtOnce {
       missed = true
       throw miss
     }

@@ -1,17 +1,21 @@
-// Where reads run: on the caller's thread as long as memory serves them, else again on a thread that may block.
+// Where reads run: on the caller's thread as long as memory serves them and they are short, else again from the start
+// on a thread of the store's own.
+//
+// Invariant: a read keeps its caller's thread, which is an event loop with other connections to serve, for a bounded
+// number of rows and bytes only. Beyond it a query costs a change of threads, below it none.
 
 /// Steps of a read.
 enum Reading {
-  /// Runs a body over a view. A body may swallow the error of a read that missed memory, so that the view is asked.
+  /// Runs a body over a view. A body may swallow the error of a read that stopped, so that the view is asked.
   @inline(__always)
   static func attempt<Result>(missed: () -> Bool, _ body: () throws -> Result) throws -> Result {
     let result: Result
     do {
       result = try body()
     } catch {
-      throw missed() ? NotInMemory() : error
+      throw missed() ? NotAtOnce() : error
     }
-    if missed() { throw NotInMemory() }
+    if missed() { throw NotAtOnce() }
     return result
   }
 
@@ -23,8 +27,10 @@ enum Reading {
     let start = layout.withLog(Version(microseconds: after.microseconds + 1)) { Key($0) }
     let cursor = try snapshot.cursor(from: start, to: layout.end(of: .log), tier)
     var records: [LogRecord] = []
+    var allowance = Allowance(tier)
     try cursor.seekToFirst()
     while cursor.isValid, records.count < limit {
+      try allowance.spend(cursor.value.count)
       let key = cursor.key
       guard key.count == KeyLayout.prefixLength + 8 else { throw RowReader.damage }
       let version = KeyLayout.version(in: key, at: KeyLayout.prefixLength)
@@ -33,5 +39,30 @@ enum Reading {
       try cursor.next()
     }
     return records
+  }
+}
+
+/// What a read may still walk over where it runs.
+struct Allowance {
+  /// The rows that a read may walk over on its caller's thread, all scans together.
+  static let rows = 64
+  /// The bytes that these rows' values may have.
+  static let bytes = 64 << 10
+
+  private var rows: Int
+  private var bytes: Int
+
+  init(_ tier: ReadTier) {
+    rows = tier == .memory ? Allowance.rows : .max
+    bytes = tier == .memory ? Allowance.bytes : .max
+  }
+
+  /// Takes note of a row that is walked over.
+  /// - Throws: ``NotAtOnce`` if it is one too many.
+  @inline(__always)
+  mutating func spend(_ size: Int) throws {
+    rows -= 1
+    bytes -= size
+    if rows < 0 || bytes < 0 { throw NotAtOnce() }
   }
 }
