@@ -13,6 +13,8 @@ struct EmbeddedSubject: StoreSubject {
     let embedded = EmbeddedOptions(store: options, blockCacheBytes: 1 << 20, memtableBytes: 1 << 20)
     return try await EmbeddedStore.open(directory: scratch.path, embedded)
   }
+
+  func trim(_ store: any OrderedStore) async throws { try await #require(store as? EmbeddedStore).trimNow() }
 }
 
 @Suite("The contract, kept on disk")

@@ -7,6 +7,8 @@ struct MemorySubject: StoreSubject {
   private let engine = MemoryEngine()
 
   func open(_ options: StoreOptions) async throws -> any OrderedStore { try MemoryStore(engine, options) }
+
+  func trim(_ store: any OrderedStore) async throws { try await #require(store as? MemoryStore).trimNow() }
 }
 
 @Suite("The contract, kept in memory")

@@ -60,6 +60,24 @@ extension ConformanceCheck {
         try expectEqual(rows, 0, "rows after the refused commit")
       }
     },
+    ConformanceCheck(
+      "a commit of just under 64 MiB is stored and read in the past, and clearing its range counts keys only"
+    ) { run in
+      try await run.withDatabase { database in
+        let large = StoredValue(repeating: 7, count: (16 << 20) - 1024)
+        let first = try await database.execute(validating: nil) { state in
+          for byte in UInt8(0)..<4 { try state.set([byte], large) }
+          try state.log([1], nil)
+        }
+        _ = try await database.execute(validating: nil) { try $0.clear(.all) }
+        for byte in UInt8(0)..<4 {
+          let then = try await database.read(at: first.version) { try $0.get([byte])?.value.count }
+          try expectEqual(then, large.count, "bytes of value \(byte) then")
+        }
+        let now = try await database.read(at: nil) { try $0.rows(.all).count }
+        try expectEqual(now, 0, "rows now")
+      }
+    },
     ConformanceCheck("names of databases have 1 to 1,024 bytes") { run in
       let store = try await run.open()
       let longest = String(repeating: "n", count: 1024)

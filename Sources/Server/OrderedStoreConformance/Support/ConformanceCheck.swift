@@ -12,6 +12,9 @@ public import OrderedStore
 public protocol StoreSubject: Sendable {
   /// Opens the store: empty the first time, later over what the one before left when it was closed.
   func open(_ options: StoreOptions) async throws -> any OrderedStore
+
+  /// Removes now what lies below the history windows of an open store, which it does by itself at its leisure.
+  func trim(_ store: any OrderedStore) async throws
 }
 
 /// One property of the contract.
@@ -43,7 +46,8 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
 
   /// Every property of the contract.
   public static let all: [ConformanceCheck] =
-    ordering + limits + past + sequencing + validation + isolation + log + restart + catalogue
+    ordering + limits + past + sequencing + inFlight + validation + isolation + log + retention + restart
+    + catalogue
 }
 
 /// Where a store broke the contract.

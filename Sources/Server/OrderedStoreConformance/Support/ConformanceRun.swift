@@ -16,12 +16,22 @@ final class ConformanceRun: Sendable {
     try await subject.open(StoreOptions(clock: clock.clock, trimmingInterval: 0))
   }
 
+  /// Trims a store that is open.
+  func trim(_ store: any OrderedStore) async throws { try await subject.trim(store) }
+
   /// Opens the store and one database, runs `body`, and closes the store.
   func withDatabase(
     history: HistoryWindow = .seconds(3600), _ body: (any OrderedDatabase) async throws -> Void
   ) async throws {
+    try await withStore(history: history) { _, database in try await body(database) }
+  }
+
+  /// The same, with the store at hand.
+  func withStore(
+    history: HistoryWindow, _ body: (any OrderedStore, any OrderedDatabase) async throws -> Void
+  ) async throws {
     let store = try await open()
-    try await body(try await store.database(named: "conformance/one", history: history))
+    try await body(store, try await store.database(named: "conformance/one", history: history))
     try await store.close()
   }
 
