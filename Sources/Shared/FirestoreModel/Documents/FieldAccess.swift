@@ -59,17 +59,4 @@ extension MapValue {
     }
     return result
   }
-
-  /// These fields changed as a masked update says: paths that the update has are set, others are removed.
-  public func merging(_ update: MapValue, mask: [FieldPath]) -> MapValue {
-    var result = self
-    for path in mask {
-      if let value = update.value(at: path) {
-        result.set(value, at: path)
-      } else {
-        result.remove(at: path)
-      }
-    }
-    return result
-  }
 }

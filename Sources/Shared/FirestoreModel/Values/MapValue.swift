@@ -41,6 +41,9 @@ public struct MapValue: Sendable {
     if !MapValue.isStrictlySorted(entries) { entries = MapValue.sortedKeepingLast(unsorted) }
   }
 
+  /// Makes a map of fields that are known to be sorted, each key once.
+  init(sorted entries: [Entry]) { self.entries = entries }
+
   /// Makes a map of key and value pairs in any order; of two with one key the later stays.
   public init<S: Sequence>(_ pairs: S) where S.Element == (String, Value) {
     self.init(unsorted: pairs.map { Entry(key: $0.0, value: $0.1) })
@@ -93,8 +96,11 @@ public struct MapValue: Sendable {
   }
 
   /// Where a key is, or would be inserted.
-  private func position(of key: String) -> (index: Int, found: Bool) {
-    var low = 0
+  private func position(of key: String) -> (index: Int, found: Bool) { find(key, from: 0) }
+
+  /// Where a key is, or would be inserted, at `start` or behind it.
+  func find(_ key: String, from start: Int) -> (index: Int, found: Bool) {
+    var low = start
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
