@@ -28,8 +28,11 @@ extension FirestoreEngine {
   ) async throws(FirestoreError) -> StoredDocument {
     var random = SystemRandomNumberGenerator()
     let id = id ?? AutoID.make(using: &random)
+    try ResourceID.validate(collectionID: collection.id)
     try ResourceID.validate(documentID: id)
-    let write = Write(.update(collection.document(id), fields: fields), precondition: .exists(false))
+    // The whole name has limits of its own.
+    let name = try DocumentName(parsing: collection.document(id).description)
+    let write = Write(.update(name, fields: fields), precondition: .exists(false))
     return try await put(write, mask: mask, as: caller)
   }
 

@@ -49,7 +49,7 @@ extension ProtobufReader {
   }
 
   /// A `DocumentMask`.
-  private mutating func mask() throws(FirestoreError) -> [FieldPath] {
+  mutating func mask() throws(FirestoreError) -> [FieldPath] {
     var paths: [FieldPath] = []
     while let tag = try nextTag() {
       guard tag.field == 1 else {
@@ -63,7 +63,7 @@ extension ProtobufReader {
   }
 
   /// A `Precondition`; nil if it sets no condition.
-  private mutating func precondition() throws(FirestoreError) -> Precondition? {
+  mutating func precondition() throws(FirestoreError) -> Precondition? {
     var precondition: Precondition?
     while let tag = try nextTag() {
       switch tag.field {

@@ -46,7 +46,7 @@ extension FirestoreService {
   }
 
   @Sendable func createDocument(
-    _ request: Google_Firestore_V1_CreateDocumentRequest, _ head: GRPCRequestHead
+    _ request: CreateDocumentRequest, _ head: GRPCRequestHead
   ) async throws -> ByteBuffer {
     let parent = try ParentName(parsing: request.parent)
     guard
@@ -54,27 +54,24 @@ extension FirestoreService {
         database: parent.database, path: parent.path.appending(request.collectionID))
     else { throw FirestoreError.invalidArgument("\"\(request.collectionID)\" is not a collection id.") }
     let caller = try caller(head)
-    guard request.document.name.isEmpty else {
+    guard request.documentName.isEmpty else {
       throw FirestoreError.invalidArgument(
         "The document's name must not be set: the parent and the ids name it.")
     }
     let document = try await engine.createDocument(
-      in: collection, id: request.documentID.isEmpty ? nil : request.documentID,
-      fields: try MapValue(request.document.fields),
-      mask: request.hasMask ? try [FieldPath](request.mask) : nil, as: caller)
+      in: collection, id: request.documentID.isEmpty ? nil : request.documentID, fields: request.fields,
+      mask: request.mask, as: caller)
     return ResponseEncoding.document(document)
   }
 
   @Sendable func updateDocument(
-    _ request: Google_Firestore_V1_UpdateDocumentRequest, _ head: GRPCRequestHead
+    _ request: UpdateDocumentRequest, _ head: GRPCRequestHead
   ) async throws -> ByteBuffer {
-    let name = try DocumentName(parsing: request.document.name)
+    let name = try DocumentName(parsing: request.documentName)
     let caller = try caller(head)
     let document = try await engine.updateDocument(
-      name, fields: try MapValue(request.document.fields),
-      updateMask: request.hasUpdateMask ? try [FieldPath](request.updateMask) : nil,
-      mask: request.hasMask ? try [FieldPath](request.mask) : nil,
-      precondition: request.hasCurrentDocument ? Precondition(request.currentDocument) : nil, as: caller)
+      name, fields: request.fields, updateMask: request.updateMask, mask: request.mask,
+      precondition: request.precondition, as: caller)
     return ResponseEncoding.document(document)
   }
 

@@ -77,6 +77,20 @@ struct FirestoreService: Sendable {
   }
 }
 
+extension FirestoreService {
+  private func streaming<Request: DirectRequest>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead, GRPCResponder) async throws -> Void
+  ) -> GRPCMethods.Method {
+    .serverStreaming { head, message, responder in
+      do {
+        try await body(try Request(request: message), head, responder)
+      } catch let error as FirestoreError {
+        throw GRPCStatus(error)
+      }
+    }
+  }
+}
+
 extension GRPCStatus {
   /// The status that carries an engine's error; never with an empty message, which clients take for a broken answer.
   init(_ error: FirestoreError) {

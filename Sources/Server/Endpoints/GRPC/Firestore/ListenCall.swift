@@ -7,17 +7,15 @@
 
 import FirestoreEngine
 import FirestoreModel
-import FirestoreProtobuf
 import FirestoreWire
 import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
-import SwiftProtobuf
 
 final class ListenCall: GRPCCall, Sendable {
   private enum Phase {
     case awaitingFirst
-    case opening(DatabaseName, waiting: [Google_Firestore_V1_ListenRequest])
+    case opening(DatabaseName, waiting: [ListenStreamRequest])
     case open(DatabaseName, WatchStream)
     case ended
   }
@@ -35,7 +33,7 @@ final class ListenCall: GRPCCall, Sendable {
 
   func receive(_ message: ByteBuffer) {
     do throws(FirestoreError) {
-      let request = try Google_Firestore_V1_ListenRequest(request: message)
+      let request = try ListenStreamRequest(request: message)
       switch phase.withLockedValue({ $0 }) {
       case .awaitingFirst: try open(request)
       case .opening(let database, var waiting):
@@ -69,7 +67,7 @@ final class ListenCall: GRPCCall, Sendable {
     stream?.close()
   }
 
-  private func open(_ request: Google_Firestore_V1_ListenRequest) throws(FirestoreError) {
+  private func open(_ request: ListenStreamRequest) throws(FirestoreError) {
     let database = try DatabaseName(parsing: request.database)
     let caller = try service.caller(head)
     phase.withLockedValue { $0 = .opening(database, waiting: [request]) }
@@ -85,7 +83,7 @@ final class ListenCall: GRPCCall, Sendable {
   }
 
   private func opened(_ stream: WatchStream) {
-    let waiting: [Google_Firestore_V1_ListenRequest]? = phase.withLockedValue { phase in
+    let waiting: [ListenStreamRequest]? = phase.withLockedValue { phase in
       guard case .opening(let database, let waiting) = phase else { return nil }
       phase = .open(database, stream)
       return waiting
@@ -100,7 +98,7 @@ final class ListenCall: GRPCCall, Sendable {
   }
 
   private static func check(
-    _ request: Google_Firestore_V1_ListenRequest, belongsTo database: DatabaseName
+    _ request: ListenStreamRequest, belongsTo database: DatabaseName
   ) throws(FirestoreError) {
     guard request.database.isEmpty || request.database == database.description else {
       throw .invalidArgument("A Listen stream serves one database, here \(database).")
@@ -108,45 +106,33 @@ final class ListenCall: GRPCCall, Sendable {
   }
 
   private static func apply(
-    _ request: Google_Firestore_V1_ListenRequest, to stream: WatchStream
+    _ request: ListenStreamRequest, to stream: WatchStream
   ) throws(FirestoreError) {
-    switch request.targetChange {
-    case .addTarget(let target):
+    switch request.change {
+    case .add(let target):
       do {
         stream.addTarget(try WatchTarget(target))
       } catch {
-        stream.rejectTarget(target.targetID, error)
+        stream.rejectTarget(target.id, error)
       }
-    case .removeTarget(let id): stream.removeTarget(id)
+    case .remove(let id): stream.removeTarget(id)
     case nil: throw .invalidArgument("A ListenRequest must add or remove a target.")
     }
   }
 }
 
 extension WatchTarget {
-  init(_ message: Google_Firestore_V1_Target) throws(FirestoreError) {
-    let selection: Selection
-    switch message.targetType {
-    case .query(let target):
-      guard case .structuredQuery(let query)? = target.queryType else {
-        throw .invalidArgument("only structured queries are supported")
+  init(_ message: ListenStreamRequest.Target) throws(FirestoreError) {
+    let selection: Selection =
+      switch try message.selection.get() {
+      case .query(let query): .query(query)
+      case .documents(let names): .documents(names)
       }
-      selection = .query(Query(parent: try ParentName(parsing: target.parent), try StructuredQuery(query)))
-    case .documents(let target):
-      selection = .documents(
-        try target.documents.map { (name) throws(FirestoreError) in try DocumentName(parsing: name) })
-    case nil:
-      throw .unimplemented("The target must be a query or documents; other targets are not implemented.")
-    }
-    let start: Start =
-      switch message.resumeType {
-      case .resumeToken(let token): token.isEmpty ? .beginning : .resumeToken([UInt8](token))
-      case .readTime(let time): .readTime(Timestamp(time))
-      case nil: .beginning
-      }
+    var start = Start.beginning
+    if let token = message.resumeToken, !token.isEmpty { start = .resumeToken(token) }
+    if let time = message.readTime { start = .readTime(time) }
     self.init(
-      id: message.targetID, selection, start: start, once: message.once,
-      expectedCount: message.hasExpectedCount ? Int(message.expectedCount.value) : nil)
+      id: message.id, selection, start: start, once: message.once, expectedCount: message.expectedCount)
   }
 }
 

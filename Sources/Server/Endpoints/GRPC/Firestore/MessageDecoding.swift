@@ -41,12 +41,17 @@ extension Message {
   }
 }
 
-/// A request that is read without its generated message: see `FirestoreWire`.
+/// A request that is read without its generated message: see `FirestoreWire`. Every request that carries a value has
+/// to be one, since generated messages take two spellings of a field's name for one.
 protocol DirectRequest: Sendable {
   init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
 }
 
 extension CommitRequest: DirectRequest {}
+extension CreateDocumentRequest: DirectRequest {}
+extension ListenStreamRequest: DirectRequest {}
+extension RunQueryRequest: DirectRequest {}
+extension UpdateDocumentRequest: DirectRequest {}
 extension WriteStreamRequest: DirectRequest {}
 
 extension DirectRequest {
@@ -81,4 +86,6 @@ enum FirestoreRequestLimits {
 
   /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.
   static let waitingMessages = 16
+  /// Bytes of messages of one stream that may wait; then the client is not read from, either.
+  static let waitingBytes = 1 << 20
 }

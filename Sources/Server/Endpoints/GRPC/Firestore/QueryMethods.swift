@@ -35,25 +35,18 @@ extension FirestoreService {
   }
 
   @Sendable func runQuery(
-    _ request: Google_Firestore_V1_RunQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
+    _ request: RunQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    guard case .structuredQuery(let structured)? = request.queryType else {
+    guard let structured = request.query else {
       throw FirestoreError.invalidArgument("only structured queries are supported")
     }
-    guard !request.hasExplainOptions else {
+    guard !request.explains else {
       throw FirestoreError.unimplemented("Explaining a query is not implemented by this server.")
     }
-    let consistency: ReadConsistency =
-      switch request.consistencySelector {
-      case .transaction(let token): .transaction([UInt8](token))
-      case .newTransaction(let options): .newTransaction(TransactionOptions(options, or: .readOnly()))
-      case .readTime(let time): .readTime(Timestamp(time))
-      case nil: .latest
-      }
-    let query = Query(parent: parent, try StructuredQuery(structured))
-    try await engine.runQuery(query, consistency: consistency, as: caller) { page in
+    let query = Query(parent: parent, structured)
+    try await engine.runQuery(query, consistency: request.consistency, as: caller) { page in
       let buffer = try ResponseEncoding.query(page)
       if buffer.readableBytes > 0 { try await responder.send(buffer) }
     }

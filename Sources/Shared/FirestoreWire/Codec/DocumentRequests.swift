@@ -1,0 +1,101 @@
+// The requests that write one document and return it, from wire bytes: their field names, too, must survive as they
+// are.
+
+public import FirestoreModel
+
+/// A `CreateDocumentRequest`.
+public struct CreateDocumentRequest: Hashable, Sendable {
+  /// The parent's name as it was sent.
+  public var parent = ""
+  /// The collection's id as it was sent.
+  public var collectionID = ""
+  /// The document's id as it was sent; empty for one that the server chooses.
+  public var documentID = ""
+  /// The name inside the document, which should be empty.
+  public var documentName = ""
+  /// The document's contents.
+  public var fields = MapValue()
+  /// The fields to return; nil for all.
+  public var mask: [FieldPath]?
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        parent = try reader.string()
+      case 2:
+        try reader.expect(tag, .bytes)
+        collectionID = try reader.string()
+      case 3:
+        try reader.expect(tag, .bytes)
+        documentID = try reader.string()
+      case 4:
+        var nested = try reader.message(tag)
+        (documentName, fields) = try nested.namedFields()
+      case 5:
+        var nested = try reader.message(tag)
+        mask = (mask ?? []) + (try nested.mask())
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
+/// An `UpdateDocumentRequest`.
+public struct UpdateDocumentRequest: Hashable, Sendable {
+  /// The document's name as it was sent.
+  public var documentName = ""
+  /// The document's new contents.
+  public var fields = MapValue()
+  /// The fields that are set or removed; nil for the whole document.
+  public var updateMask: [FieldPath]?
+  /// The fields to return; nil for all.
+  public var mask: [FieldPath]?
+  /// The condition on the document as it is.
+  public var precondition: Precondition?
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try reader.message(tag)
+        (documentName, fields) = try nested.namedFields()
+      case 2:
+        var nested = try reader.message(tag)
+        updateMask = (updateMask ?? []) + (try nested.mask())
+      case 3:
+        var nested = try reader.message(tag)
+        mask = (mask ?? []) + (try nested.mask())
+      case 4:
+        var nested = try reader.message(tag)
+        precondition = try nested.precondition() ?? precondition
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
+extension ProtobufReader {
+  /// The name, unparsed, and the fields of a `Document` message.
+  fileprivate mutating func namedFields() throws(FirestoreError) -> (String, MapValue) {
+    var name = ""
+    var entries: [MapValue.Entry] = []
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        name = try string()
+      case 2:
+        var nested = try message(tag)
+        entries.append(try nested.entry(depth: 0))
+      default: try skip(tag)
+      }
+    }
+    return (name, MapValue(unsorted: entries))
+  }
+}

@@ -1,0 +1,333 @@
+// Queries from wire bytes to the model, without the generated message between.
+//
+// Not for speed: an operand or a cursor may hold a map, and the generated messages keep maps in dictionaries of Swift
+// strings, which take two spellings of a letter for one key.
+//
+// Invariant: what the model cannot say (an operator of zero, a filter without a kind) is refused here; what it can
+// say but the product forbids is left to `Query`'s validation.
+
+public import FirestoreModel
+
+extension ProtobufReader {
+  /// Levels of filters inside filters that are read before giving up.
+  static let filterDepthLimit = 100
+
+  /// Reads a `StructuredQuery` message to its end.
+  public mutating func structuredQuery() throws(FirestoreError) -> StructuredQuery {
+    var query = StructuredQuery()
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        query.select = (query.select ?? []) + (try nested.fieldReferences())
+      case 2:
+        var nested = try message(tag)
+        query.from.append(try nested.collectionSelector())
+      case 3:
+        var nested = try message(tag)
+        query.filter = try nested.filter(depth: 0)
+      case 4:
+        var nested = try message(tag)
+        query.orderBy.append(try nested.order())
+      case 5:
+        var nested = try message(tag)
+        query.limit = Int(try nested.int32Wrapper())
+      case 6:
+        try expect(tag, .varint)
+        query.offset = Int(try int32())
+      case 7:
+        var nested = try message(tag)
+        query.startAt = try nested.cursor()
+      case 8:
+        var nested = try message(tag)
+        query.endAt = try nested.cursor()
+      case 9:
+        var nested = try message(tag)
+        query.findNearest = try nested.findNearest()
+      default: try skip(tag)
+      }
+    }
+    return query
+  }
+
+  /// The content of a field that is a message.
+  @inline(__always)
+  mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {
+    try expect(tag, .bytes)
+    return try message()
+  }
+
+  mutating func int32() throws(FirestoreError) -> Int32 { Int32(truncatingIfNeeded: try varint()) }
+
+  /// A `google.protobuf.Int32Value`.
+  mutating func int32Wrapper() throws(FirestoreError) -> Int32 {
+    var value: Int32 = 0
+    while let tag = try nextTag() {
+      guard tag.field == 1 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .varint)
+      value = try int32()
+    }
+    return value
+  }
+
+  /// A `google.protobuf.DoubleValue`.
+  private mutating func doubleWrapper() throws(FirestoreError) -> Double {
+    var value = 0.0
+    while let tag = try nextTag() {
+      guard tag.field == 1 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .fixed64)
+      value = try double()
+    }
+    return value
+  }
+
+  /// A `Projection`.
+  private mutating func fieldReferences() throws(FirestoreError) -> [FieldPath] {
+    var fields: [FieldPath] = []
+    while let tag = try nextTag() {
+      guard tag.field == 2 else {
+        try skip(tag)
+        continue
+      }
+      var nested = try message(tag)
+      fields.append(try FieldPath(parsing: try nested.fieldReference()))
+    }
+    return fields
+  }
+
+  /// The text in a `FieldReference`.
+  private mutating func fieldReference() throws(FirestoreError) -> String {
+    var text = ""
+    while let tag = try nextTag() {
+      guard tag.field == 2 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .bytes)
+      text = try string()
+    }
+    return text
+  }
+
+  private mutating func collectionSelector() throws(FirestoreError) -> StructuredQuery.CollectionSelector {
+    var selector = StructuredQuery.CollectionSelector("")
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 2:
+        try expect(tag, .bytes)
+        selector.collectionID = try string()
+      case 3:
+        try expect(tag, .varint)
+        selector.allDescendants = try varint() != 0
+      default: try skip(tag)
+      }
+    }
+    return selector
+  }
+
+  private mutating func order() throws(FirestoreError) -> StructuredQuery.Order {
+    var field = ""
+    var direction = StructuredQuery.Direction.ascending
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        field = try nested.fieldReference()
+      case 2:
+        try expect(tag, .varint)
+        switch try varint() {
+        case 0, 1: direction = .ascending
+        case 2: direction = .descending
+        default: throw .invalidArgument("Unknown direction of an order.")
+        }
+      default: try skip(tag)
+      }
+    }
+    return StructuredQuery.Order(try FieldPath(parsing: field), direction)
+  }
+
+  /// A `Cursor`.
+  mutating func cursor() throws(FirestoreError) -> Cursor {
+    var cursor = Cursor([], before: false)
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        cursor.values.append(try nested.value())
+      case 2:
+        try expect(tag, .varint)
+        cursor.before = try varint() != 0
+      default: try skip(tag)
+      }
+    }
+    return cursor
+  }
+
+  private mutating func findNearest() throws(FirestoreError) -> FindNearest {
+    var field = ""
+    var vector: [Double]?
+    var measure: FindNearest.Measure?
+    var limit: Int?
+    var resultField = ""
+    var threshold: Double?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        field = try nested.fieldReference()
+      case 2:
+        var nested = try message(tag)
+        vector = if case .vector(let numbers) = try nested.value() { numbers } else { nil }
+      case 3:
+        try expect(tag, .varint)
+        switch try varint() {
+        case 1: measure = .euclidean
+        case 2: measure = .cosine
+        case 3: measure = .dotProduct
+        default: measure = nil
+        }
+      case 4:
+        var nested = try message(tag)
+        limit = Int(try nested.int32Wrapper())
+      case 5:
+        try expect(tag, .bytes)
+        resultField = try string()
+      case 6:
+        var nested = try message(tag)
+        threshold = try nested.doubleWrapper()
+      default: try skip(tag)
+      }
+    }
+    guard let vector else {
+      throw .invalidArgument("FindNearest requires 'query_vector' to be a vector.")
+    }
+    guard let measure else { throw .invalidArgument("Unknown distance measure.") }
+    guard let limit else { throw .invalidArgument("FindNearest requires a 'limit'.") }
+    return FindNearest(
+      field: try FieldPath(parsing: field), vector: vector, measure: measure, limit: limit,
+      // The field's name is taken as it is, dots included.
+      distanceResultField: resultField.isEmpty ? nil : FieldPath(field: resultField),
+      distanceThreshold: threshold)
+  }
+}
+
+// MARK: Filters
+
+extension ProtobufReader {
+  fileprivate mutating func filter(depth: Int) throws(FirestoreError) -> Filter {
+    guard depth < ProtobufReader.filterDepthLimit else {
+      throw .invalidArgument(
+        "The filter is nested more than \(ProtobufReader.filterDepthLimit) levels deep.")
+    }
+    var filter: Filter?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        filter = try nested.compositeFilter(depth: depth)
+      case 2:
+        var nested = try message(tag)
+        filter = .field(try nested.fieldFilter())
+      case 3:
+        var nested = try message(tag)
+        filter = .unary(try nested.unaryFilter())
+      default: try skip(tag)
+      }
+    }
+    guard let filter else { throw .invalidArgument("A filter must name its type.") }
+    return filter
+  }
+
+  private mutating func compositeFilter(depth: Int) throws(FirestoreError) -> Filter {
+    var op: Filter.CompositeOperator?
+    var parts: [Filter] = []
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .varint)
+        switch try varint() {
+        case 1: op = .and
+        case 2: op = .or
+        default: op = nil
+        }
+      case 2:
+        var nested = try message(tag)
+        parts.append(try nested.filter(depth: depth + 1))
+      default: try skip(tag)
+      }
+    }
+    guard let op else { throw .invalidArgument("Unsupported CompositeFilter operator.") }
+    return .composite(op, parts)
+  }
+
+  private mutating func fieldFilter() throws(FirestoreError) -> FieldFilter {
+    var field = ""
+    var op: FieldFilter.Operator?
+    var value: Value?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        var nested = try message(tag)
+        field = try nested.fieldReference()
+      case 2:
+        try expect(tag, .varint)
+        op = ProtobufReader.comparison(try varint())
+      case 3:
+        var nested = try message(tag)
+        value = try nested.value()
+      default: try skip(tag)
+      }
+    }
+    let path = try FieldPath(parsing: field)
+    guard let op else { throw .invalidArgument("Unknown FieldFilter operator.") }
+    guard let value else { throw .invalidArgument("Cannot convert firestore.v1.Value with type unset.") }
+    return FieldFilter(path, op, value)
+  }
+
+  private static func comparison(_ number: UInt64) -> FieldFilter.Operator? {
+    switch number {
+    case 1: .lessThan
+    case 2: .lessThanOrEqual
+    case 3: .greaterThan
+    case 4: .greaterThanOrEqual
+    case 5: .equal
+    case 6: .notEqual
+    case 7: .arrayContains
+    case 8: .isIn
+    case 9: .arrayContainsAny
+    case 10: .notIn
+    default: nil
+    }
+  }
+
+  private mutating func unaryFilter() throws(FirestoreError) -> UnaryFilter {
+    var field = ""
+    var op: UnaryFilter.Operator?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .varint)
+        switch try varint() {
+        case 2: op = .isNaN
+        case 3: op = .isNull
+        case 4: op = .isNotNaN
+        case 5: op = .isNotNull
+        default: op = nil
+        }
+      case 2:
+        var nested = try message(tag)
+        field = try nested.fieldReference()
+      default: try skip(tag)
+      }
+    }
+    let path = try FieldPath(parsing: field)
+    guard let op else { throw .invalidArgument("Unknown UnaryFilter operator.") }
+    return UnaryFilter(path, op)
+  }
+}

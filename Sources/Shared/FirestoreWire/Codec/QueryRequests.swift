@@ -1,0 +1,228 @@
+// The requests that carry queries, from wire bytes: their operands and cursors may hold maps, whose field names must
+// survive as they are.
+
+public import FirestoreModel
+
+/// A `RunQueryRequest`.
+public struct RunQueryRequest: Hashable, Sendable {
+  /// The parent's name as it was sent.
+  public var parent = ""
+  /// The query; nil if none was sent.
+  public var query: StructuredQuery?
+  /// Which state to read.
+  public var consistency = ReadConsistency.latest
+  /// Whether the request asks for an explanation.
+  public var explains = false
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        parent = try reader.string()
+      case 2:
+        var nested = try reader.message(tag)
+        query = try nested.structuredQuery()
+      case 5:
+        try reader.expect(tag, .bytes)
+        consistency = .transaction(try reader.bytes())
+      case 6:
+        var nested = try reader.message(tag)
+        consistency = .newTransaction(try nested.transactionOptions(or: .readOnly()))
+      case 7:
+        var nested = try reader.message(tag)
+        consistency = .readTime(try nested.timestamp())
+      case 10:
+        _ = try reader.message(tag)
+        explains = true
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
+/// A `ListenRequest`: one message of a Listen stream.
+public struct ListenStreamRequest: Sendable {
+  /// What the request does.
+  public enum Change: Sendable {
+    /// Adds a target.
+    case add(Target)
+    /// Removes the target with this id.
+    case remove(Int32)
+  }
+
+  /// A `Target`.
+  public struct Target: Sendable {
+    /// The client's number for it; 0 for one that the server chooses.
+    public var id: Int32 = 0
+    /// What to listen to; an error if it cannot be read, which concerns this target alone.
+    public var selection: Result<Selection, FirestoreError> = .failure(
+      .unimplemented("The target must be a query or documents; other targets are not implemented."))
+    /// Where to begin.
+    public var resumeToken: [UInt8]?
+    /// Or when.
+    public var readTime: Timestamp?
+    /// Whether to stop once the target is current.
+    public var once = false
+    /// How many documents the client had at its resume point.
+    public var expectedCount: Int?
+  }
+
+  /// What a target listens to.
+  public enum Selection: Hashable, Sendable {
+    /// What a query finds.
+    case query(Query)
+    /// Documents by name.
+    case documents([DocumentName])
+  }
+
+  /// The database's name as it was sent; empty if it was not.
+  public var database = ""
+  /// What to do; nil if nothing was asked.
+  public var change: Change?
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        database = try reader.string()
+      case 2:
+        var nested = try reader.message(tag)
+        change = .add(try nested.target())
+      case 3:
+        try reader.expect(tag, .varint)
+        change = .remove(try reader.int32())
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
+extension ProtobufReader {
+  /// Reads a `TransactionOptions` message; `fallback` where it names no mode.
+  mutating func transactionOptions(or fallback: TransactionOptions) throws(FirestoreError)
+    -> TransactionOptions
+  {
+    var options = fallback
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 2:
+        var nested = try message(tag)
+        options = .readOnly(readTime: try nested.readOnlyTime())
+      case 3:
+        var nested = try message(tag)
+        options = try nested.readWrite()
+      default: try skip(tag)
+      }
+    }
+    return options
+  }
+
+  private mutating func readOnlyTime() throws(FirestoreError) -> Timestamp? {
+    var time: Timestamp?
+    while let tag = try nextTag() {
+      guard tag.field == 2 else {
+        try skip(tag)
+        continue
+      }
+      var nested = try message(tag)
+      time = try nested.timestamp()
+    }
+    return time
+  }
+
+  private mutating func readWrite() throws(FirestoreError) -> TransactionOptions {
+    var retried: [UInt8] = []
+    var mode = TransactionOptions.ConcurrencyMode.unspecified
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        retried = try bytes()
+      case 2:
+        try expect(tag, .varint)
+        switch try varint() {
+        case 1: mode = .optimistic
+        case 2: mode = .pessimistic
+        default: mode = .unspecified
+        }
+      default: try skip(tag)
+      }
+    }
+    return .readWrite(retrying: retried.isEmpty ? nil : retried, concurrency: mode)
+  }
+
+  /// Reads a `Target` message. What it selects may be wrong without harm to the rest.
+  fileprivate mutating func target() throws(FirestoreError) -> ListenStreamRequest.Target {
+    var target = ListenStreamRequest.Target()
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 2:
+        var nested = try message(tag)
+        do throws(FirestoreError) {
+          target.selection = .success(try nested.queryTarget())
+        } catch { target.selection = .failure(error) }
+      case 3:
+        var nested = try message(tag)
+        do throws(FirestoreError) {
+          target.selection = .success(try nested.documentsTarget())
+        } catch { target.selection = .failure(error) }
+      case 4:
+        try expect(tag, .bytes)
+        target.resumeToken = try bytes()
+        target.readTime = nil
+      case 5:
+        try expect(tag, .varint)
+        target.id = try int32()
+      case 6:
+        try expect(tag, .varint)
+        target.once = try varint() != 0
+      case 11:
+        var nested = try message(tag)
+        target.readTime = try nested.timestamp()
+        target.resumeToken = nil
+      case 12:
+        var nested = try message(tag)
+        target.expectedCount = Int(try nested.int32Wrapper())
+      default: try skip(tag)
+      }
+    }
+    return target
+  }
+
+  private mutating func queryTarget() throws(FirestoreError) -> ListenStreamRequest.Selection {
+    var parent = ""
+    var query: StructuredQuery?
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1:
+        try expect(tag, .bytes)
+        parent = try string()
+      case 2:
+        var nested = try message(tag)
+        query = try nested.structuredQuery()
+      default: try skip(tag)
+      }
+    }
+    guard let query else { throw .invalidArgument("only structured queries are supported") }
+    return .query(Query(parent: try ParentName(parsing: parent), query))
+  }
+
+  private mutating func documentsTarget() throws(FirestoreError) -> ListenStreamRequest.Selection {
+    var names: [DocumentName] = []
+    while let tag = try nextTag() {
+      guard tag.field == 2 else {
+        try skip(tag)
+        continue
+      }
+      try expect(tag, .bytes)
+      names.append(try DocumentName(parsing: try string()))
+    }
+    return .documents(names)
+  }
+}

@@ -1,0 +1,163 @@
+// Requests with documents and queries, read directly, against the generated code.
+
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import Foundation
+import SwiftProtobuf
+import Testing
+
+@Suite("Requests with documents and queries", .timeLimit(.minutes(3)))
+struct DirectRequestTests {
+  private func read<Request>(
+    _ message: some Message, _ body: (UnsafeRawBufferPointer) throws -> Request
+  ) throws -> Request {
+    let bytes: [UInt8] = try message.serializedBytes()
+    return try bytes.withUnsafeBytes(body)
+  }
+
+  @Test("queries are read as the generated code reads them, on random queries")
+  func queries() throws {
+    var source = RandomValues(seed: 71)
+    for _ in 0..<3000 {
+      let query = source.structuredQuery()
+      let retried = source.bytes()
+      let consistency: ReadConsistency = source.pick([
+        .latest, .transaction([1, 2]), .newTransaction(.readOnly()),
+        .newTransaction(.readOnly(readTime: Timestamp(microseconds: 5))),
+        .newTransaction(.readWrite(retrying: retried.isEmpty ? nil : retried, concurrency: .optimistic)),
+        .newTransaction(.readWrite(concurrency: .pessimistic)), .readTime(Timestamp(microseconds: 7)),
+      ])
+      let message = Google_Firestore_V1_RunQueryRequest.with {
+        $0.parent = "projects/p/databases/d/documents"
+        $0.structuredQuery = Google_Firestore_V1_StructuredQuery(query)
+        switch consistency {
+        case .latest: break
+        case .transaction(let token): $0.transaction = Data(token)
+        case .newTransaction(let options): $0.newTransaction = Google_Firestore_V1_TransactionOptions(options)
+        case .readTime(let time): $0.readTime = Google_Protobuf_Timestamp(time)
+        }
+        $0.requestOptions.requestTags = ["ignored"]
+      }
+      let request = try read(message) { try RunQueryRequest(decoding: $0) }
+      #expect(request.parent == message.parent)
+      #expect(request.query == query, "\(query)")
+      #expect(request.consistency == consistency)
+      #expect(!request.explains)
+    }
+    let explained = Google_Firestore_V1_RunQueryRequest.with { $0.explainOptions.analyze = true }
+    #expect(try read(explained) { try RunQueryRequest(decoding: $0) }.explains)
+  }
+
+  @Test("requests that create and update one document are read as the generated code reads them")
+  func documents() throws {
+    var source = RandomValues(seed: 72)
+    for _ in 0..<1500 {
+      let (name, fields) = source.document()
+      let mask: [FieldPath]? =
+        source.below(2) == 0 ? nil : (0..<source.below(3)).map { _ in source.fieldPath() }
+      let created = try read(
+        Google_Firestore_V1_CreateDocumentRequest.with {
+          $0.parent = "parent"
+          $0.collectionID = "c"
+          $0.documentID = "d"
+          $0.document = Google_Firestore_V1_Document(name: name, fields: fields)
+          if let mask { $0.mask = Google_Firestore_V1_DocumentMask(mask) }
+        }
+      ) { try CreateDocumentRequest(decoding: $0) }
+      #expect(created.parent == "parent" && created.collectionID == "c" && created.documentID == "d")
+      #expect(created.documentName == name.description && created.fields == fields && created.mask == mask)
+      let precondition: Precondition? = source.pick([
+        nil, .exists(true), .updateTime(Timestamp(microseconds: 7)),
+      ])
+      let updated = try read(
+        Google_Firestore_V1_UpdateDocumentRequest.with {
+          $0.document = Google_Firestore_V1_Document(name: name, fields: fields)
+          if let mask { $0.updateMask = Google_Firestore_V1_DocumentMask(mask) }
+          if let precondition { $0.currentDocument = Google_Firestore_V1_Precondition(precondition) }
+        }
+      ) { try UpdateDocumentRequest(decoding: $0) }
+      #expect(updated.documentName == name.description && updated.fields == fields)
+      #expect(updated.updateMask == mask && updated.mask == nil && updated.precondition == precondition)
+    }
+  }
+
+  @Test("targets are read as the generated code reads them; one that is wrong spoils only itself")
+  func targets() throws {
+    var source = RandomValues(seed: 73)
+    for _ in 0..<500 {
+      let query = source.structuredQuery()
+      let request = try read(
+        Google_Firestore_V1_ListenRequest.with {
+          $0.database = "projects/p/databases/d"
+          $0.addTarget.targetID = 7
+          $0.addTarget.query.parent = "projects/p/databases/d/documents"
+          $0.addTarget.query.structuredQuery = Google_Firestore_V1_StructuredQuery(query)
+          $0.addTarget.resumeToken = Data([9])
+          $0.addTarget.expectedCount = Google_Protobuf_Int32Value(3)
+          $0.addTarget.once = true
+        }
+      ) { try ListenStreamRequest(decoding: $0) }
+      guard case .add(let target)? = request.change, case .success(.query(let read)) = target.selection else {
+        Issue.record("not read: \(query)")
+        continue
+      }
+      #expect(read.structured == query && target.id == 7 && target.resumeToken == [9])
+      #expect(target.expectedCount == 3 && target.once && target.readTime == nil)
+    }
+    let wrong = try read(
+      Google_Firestore_V1_ListenRequest.with {
+        $0.addTarget.query.structuredQuery.where.fieldFilter.op = .unspecified
+        $0.addTarget.targetID = 8
+      }
+    ) { try ListenStreamRequest(decoding: $0) }
+    guard case .add(let target)? = wrong.change, case .failure(let error) = target.selection else {
+      Issue.record("an operator of zero was taken")
+      return
+    }
+    #expect(target.id == 8 && error.code == .invalidArgument)
+    let removal = try read(Google_Firestore_V1_ListenRequest.with { $0.removeTarget = -4 }) {
+      try ListenStreamRequest(decoding: $0)
+    }
+    guard case .remove(-4)? = removal.change else {
+      Issue.record("not read: a removal")
+      return
+    }
+  }
+
+  @Test("bytes that are no request are refused or read, and never crash; filters have a depth")
+  func brokenBytes() throws {
+    var source = RandomValues(seed: 74)
+    for _ in 0..<2000 {
+      let message = Google_Firestore_V1_RunQueryRequest.with {
+        $0.structuredQuery = Google_Firestore_V1_StructuredQuery(source.structuredQuery())
+      }
+      var bytes: [UInt8] = try message.serializedBytes()
+      for _ in 0...source.below(3) {
+        if source.below(2) == 0 { bytes.removeLast(source.below(bytes.count)) }
+        if !bytes.isEmpty { bytes[source.below(bytes.count)] = UInt8(source.below(256)) }
+      }
+      do {
+        _ = try bytes.withUnsafeBytes { try RunQueryRequest(decoding: $0) }
+      } catch { #expect((error as? FirestoreError)?.code == .invalidArgument) }
+      _ = try? bytes.withUnsafeBytes { try ListenStreamRequest(decoding: $0) }
+      _ = try? bytes.withUnsafeBytes { try CreateDocumentRequest(decoding: $0) }
+      _ = try? bytes.withUnsafeBytes { try UpdateDocumentRequest(decoding: $0) }
+    }
+    var filter = Google_Firestore_V1_StructuredQuery.Filter.with { $0.unaryFilter.op = .isNull }
+    filter.unaryFilter.field.fieldPath = "a"
+    for _ in 0..<150 {
+      let inner = filter
+      filter = .with {
+        $0.compositeFilter.op = .and
+        $0.compositeFilter.filters = [inner]
+      }
+    }
+    let deep = filter
+    #expect(throws: FirestoreError.self) {
+      try read(Google_Firestore_V1_RunQueryRequest.with { $0.structuredQuery.where = deep }) {
+        try RunQueryRequest(decoding: $0)
+      }
+    }
+  }
+}
