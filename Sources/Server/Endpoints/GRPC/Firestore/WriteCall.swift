@@ -3,7 +3,8 @@
 // Invariants
 //   1. Messages are committed one after the other. A message that fails ends the stream with its error, and none
 //      after it is applied.
-//   2. Without a commit under way the stream ends with OK after the client's goodbye, else with UNAVAILABLE: clients
+//   2. What waits is bounded in messages and bytes: beyond that the client is not read from until half of it is served.
+//   3. Without a commit under way the stream ends with OK after the client's goodbye, else with UNAVAILABLE: clients
 //      take a permanent error for the answer to their first pending batch.
 
 import FirestoreEngine
@@ -15,8 +16,12 @@ import NIOCore
 
 final class WriteCall: GRPCCall, Sendable {
   private struct State {
-    var waiting: [ByteBuffer] = []
+    var waiting = CircularBuffer<ByteBuffer>()
+    /// Bytes of the messages that wait, and of the one that is being served.
+    var waitingBytes = 0
+    var servedBytes = 0
     var isServing = false
+    var isPaused = false
     var halfClosed = false
     var draining = false
     var ended = false
@@ -46,8 +51,12 @@ final class WriteCall: GRPCCall, Sendable {
   func receive(_ message: ByteBuffer) {
     let (mustServe, isFull) = state.withLockedValue { state in
       state.waiting.append(message)
+      state.waitingBytes += message.readableBytes
       defer { state.isServing = true }
-      return (!state.isServing, state.waiting.count >= FirestoreRequestLimits.waitingMessages)
+      state.isPaused =
+        state.waiting.count >= FirestoreRequestLimits.waitingMessages
+        || state.waitingBytes >= FirestoreRequestLimits.waitingBytes
+      return (!state.isServing, state.isPaused)
     }
     if isFull { responder.setReading(false) }
     if mustServe { responder.start { await self.serve() } }
@@ -73,8 +82,11 @@ final class WriteCall: GRPCCall, Sendable {
     state.withLockedValue { state in
       state.ended = true
       state.waiting = []
+      state.waitingBytes = 0
     }
   }
+
+  var heldBytes: Int { state.withLockedValue { $0.waitingBytes + $0.servedBytes } }
 
   private static let shuttingDown = GRPCStatus(.unavailable, "The server is shutting down.")
 
@@ -100,17 +112,25 @@ final class WriteCall: GRPCCall, Sendable {
   }
 
   private func next() -> Step {
-    let (step, hasRoom): (Step, Bool) = state.withLockedValue { state in
-      if state.ended { return (.wait, false) }
-      if state.draining { return (.finish(Self.shuttingDown), false) }
-      if state.waiting.isEmpty {
+    let (step, hasRoom, wasServed): (Step, Bool, Bool) = state.withLockedValue { state in
+      let wasServed = state.servedBytes > 0
+      state.servedBytes = 0
+      if state.ended { return (.wait, false, false) }
+      if state.draining { return (.finish(Self.shuttingDown), false, false) }
+      guard let message = state.waiting.popFirst() else {
         state.isServing = false
-        return (state.halfClosed ? .finish(.ok) : .wait, false)
+        return (state.halfClosed ? .finish(.ok) : .wait, false, wasServed)
       }
-      let message = state.waiting.removeFirst()
-      return (.serve(message), state.waiting.count == FirestoreRequestLimits.waitingMessages / 2)
+      state.waitingBytes -= message.readableBytes
+      state.servedBytes = message.readableBytes
+      let hasRoom =
+        state.isPaused && state.waiting.count <= FirestoreRequestLimits.waitingMessages / 2
+        && state.waitingBytes <= FirestoreRequestLimits.waitingBytes / 2
+      if hasRoom { state.isPaused = false }
+      return (.serve(message), hasRoom, wasServed)
     }
     if hasRoom { responder.setReading(true) }
+    if wasServed { responder.updateHeldBytes() }
     return step
   }
 

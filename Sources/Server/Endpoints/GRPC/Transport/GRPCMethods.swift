@@ -52,4 +52,12 @@ public protocol GRPCCall: AnyObject {
   func drain()
   /// The stream is gone, whoever ended it: release everything. Called exactly once, last.
   func end()
+  /// Bytes of request messages that the call has taken and still keeps: they count against what its connection may
+  /// hold. A call that keeps any says so with `GRPCResponder.updateHeldBytes` when it lets go of them.
+  var heldBytes: Int { get }
+}
+
+extension GRPCCall {
+  /// By default a call keeps nothing.
+  public var heldBytes: Int { 0 }
 }

@@ -58,6 +58,11 @@ public final class GRPCResponder: Sendable {
     onLoop { $0.setReading(enabled) }
   }
 
+  /// Accounts anew for the request bytes that the call keeps, after it has let go of some.
+  public func updateHeldBytes() {
+    onLoop { $0.account() }
+  }
+
   /// Runs work of the call on the stream's event loop, where the platform allows it. It is not cancelled with the
   /// call: it ends by itself when sending fails.
   func start(_ operation: @escaping @Sendable () async -> Void) {

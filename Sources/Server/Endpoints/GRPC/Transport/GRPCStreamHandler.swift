@@ -170,9 +170,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     account()
   }
 
-  private func account() {
+  /// Tells the connection how many bytes of requests this stream holds.
+  func account() {
     if case .ended = phase { return }
-    let held = stream.bufferedBytes + (request?.readableBytes ?? 0)
+    var held = stream.bufferedBytes + (request?.readableBytes ?? 0)
+    if case .duplex(let call) = phase { held += call.heldBytes }
     guard held != heldBytes else { return }
     let fits = connection.hold(held, insteadOf: heldBytes)
     heldBytes = held

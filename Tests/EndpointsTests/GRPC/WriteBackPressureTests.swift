@@ -1,0 +1,128 @@
+// A client that sends writes faster than they commit: what waits in the server is bounded in bytes, and nothing is lost.
+
+import FirestoreProtobuf
+import Foundation
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP2
+import OrderedStore
+import SwiftProtobuf
+import Testing
+
+@testable import Endpoints
+
+@Suite("Back-pressure on the Write stream", .timeLimit(.minutes(2)))
+struct WriteBackPressureTests {
+  private typealias Request = Google_Firestore_V1_WriteRequest
+  private typealias Response = Google_Firestore_V1_WriteResponse
+
+  /// Holds a document's lock, so that a write to it does not commit until the transaction ends.
+  private func lock(_ path: String, _ client: GRPCTestClient) async throws -> Data {
+    var read = Google_Firestore_V1_BatchGetDocumentsRequest()
+    read.database = FirestoreTestServer.database
+    read.documents = ["\(FirestoreTestServer.documents)/\(path)"]
+    read.newTransaction.readWrite = .init()
+    let answers: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
+      "BatchGetDocuments", read)
+    return try #require(answers.first).transaction
+  }
+
+  private func release(_ transaction: Data, _ client: GRPCTestClient) async throws {
+    var rollback = Google_Firestore_V1_RollbackRequest()
+    rollback.database = FirestoreTestServer.database
+    rollback.transaction = transaction
+    let _: Google_Protobuf_Empty = try await client.unary("Rollback", rollback)
+  }
+
+  @Test(
+    "while a commit is under way the server takes in a bounded number of bytes, then everything is committed")
+  func bytesAreBounded() async throws {
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { running in
+      let client = running.client
+      let transaction = try await lock("w/locked", client)
+      // A stream window larger than all, so that only the server holds the client back.
+      let call = try await client.open("Write")
+      try await call.send(Request.with { $0.database = FirestoreTestServer.database })
+      let _: Response = try await call.message()
+      try await call.send(Request.with { $0.writes = [.set("w/locked", ["n": .int(1)])] })
+      let size = 500_000
+      let count = 14
+      let accepted = NIOLockedValueBox(0)
+      for index in 0..<count {
+        var buffer = ByteBuffer()
+        let text = Proto.Value.text(String(repeating: "x", count: size))
+        let bytes: [UInt8] = try Request.with { $0.writes = [.set("w/d\(index)", ["t": text])] }
+          .serializedBytes()
+        buffer.writeGRPCMessage(bytes: bytes)
+        call.channel.writeAndFlush(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))))
+          .whenSuccess { accepted.withLockedValue { $0 += 1 } }
+      }
+      // Once nothing more is taken in, little was. (Were the machine so slow that more is still on its way, the test
+      // would only be weaker.)
+      var last = -1
+      while true {
+        let now = accepted.withLockedValue { $0 }
+        if now == last { break }
+        last = now
+        try await Task.sleep(for: .milliseconds(500))
+      }
+      // What waits, what is in the window, and the message that crosses the bound.
+      #expect(last * size <= FirestoreRequestLimits.waitingBytes + (256 << 10) + 2 * size, "\(last) messages")
+      #expect(last < count)
+      try await release(transaction, client)
+      for _ in 0...count {
+        let response: Response = try await call.message(within: .seconds(30))
+        #expect(response.writeResults.count == 1)
+      }
+      try await call.halfClose()
+      #expect(try await call.status() == .ok)
+      #expect(try await client.get("w/d\(count - 1)").fields["t"]?.stringValue.utf8.count == size)
+    }
+  }
+
+  @Test("messages that wait in all streams of a connection count against what the connection may hold")
+  func connectionIsBounded() async throws {
+    var limits = PortLimits()
+    limits.http2.maximumBufferedRequestBytes = 3 << 20
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
+      running in
+      let other = try await GRPCTestClient.connect(port: running.port.port)
+      let transaction = try await lock("w/locked", other)
+      var calls: [GRPCTestCall] = []
+      for stream in 0..<8 {
+        let call = try await running.client.open("Write")
+        try await call.send(Request.with { $0.database = FirestoreTestServer.database })
+        let _: Response = try await call.message()
+        let text = Proto.Value.text(String(repeating: "x", count: 700_000))
+        // One that is refused may end before all of it is sent.
+        try? await call.send(
+          Request.with { $0.writes = [.set("w/locked", ["n": .int(Int64(stream)), "t": text])] })
+        calls.append(call)
+      }
+      try await release(transaction, other)
+      var refused = 0
+      for call in calls {
+        do {
+          let _: Response = try await call.message(within: .seconds(30))
+          try await call.halfClose()
+          #expect(try await call.status() == .ok)
+        } catch let status as GRPCStatus {
+          #expect(status.code == .resourceExhausted, "\(status)")
+          refused += 1
+        }
+      }
+      #expect(refused >= 3 && refused <= 5, "\(refused)")
+      // What was held has been given back: the connection works on.
+      let call = try await running.client.open("Write")
+      try await call.send(Request.with { $0.database = FirestoreTestServer.database })
+      let _: Response = try await call.message()
+      for round in 0..<6 {
+        let text = Proto.Value.text(String(repeating: "x", count: 1_000_000))
+        try await call.send(Request.with { $0.writes = [.set("w/d\(round)", ["t": text])] })
+        let _: Response = try await call.message(within: .seconds(30))
+      }
+      await other.close()
+    }
+  }
+}

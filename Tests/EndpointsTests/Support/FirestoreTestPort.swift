@@ -1,0 +1,36 @@
+// A Firestore port over an engine of the test's own, for what a whole server does not let a test choose: how long locks
+// are waited for, who may do what, and on what it stores.
+
+import FirestoreEngine
+import Logging
+import NIOPosix
+import OrderedStore
+
+@testable import Endpoints
+
+struct FirestoreTestPort {
+  let engine: FirestoreEngine
+  let port: ListeningPort
+  let client: GRPCTestClient
+
+  static func with(
+    store: any OrderedStore, policy: any AccessPolicy = EmulatorPolicy(), lockWait: UInt64 = 2_000_000,
+    limits: PortLimits = PortLimits(), _ body: (FirestoreTestPort) async throws -> Void
+  ) async throws {
+    let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let engine = FirestoreEngine(
+      store: store, policy: policy, options: .init(createsDatabases: true, lockWait: lockWait))
+    let port = try await ListeningPort.bind(
+      host: "127.0.0.1", port: 0,
+      protocols: .firestore(engine, authentication: .emulator, limits: limits, log: log), tls: nil,
+      limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
+    let running = FirestoreTestPort(
+      engine: engine, port: port, client: try await GRPCTestClient.connect(port: port.port))
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(running)) } catch { result = .failure(error) }
+    await running.client.close()
+    await engine.shutDown()
+    await port.drain(grace: .seconds(2))
+    try result.get()
+  }
+}
