@@ -50,7 +50,9 @@ struct SpellingTests {
       var value = 0
       var shift = 0
       while true {
-        let byte = try #require(rest.popFirst())
+        guard let byte = rest.popFirst() else {
+          throw FirestoreError.internalError("The answer is cut short.")
+        }
         value |= Int(byte & 0x7F) << shift
         if byte < 0x80 { return value }
         shift += 7
