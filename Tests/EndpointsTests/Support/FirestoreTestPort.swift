@@ -3,6 +3,7 @@
 
 import FirestoreEngine
 import Logging
+import NIOCore
 import NIOPosix
 import OrderedStore
 
