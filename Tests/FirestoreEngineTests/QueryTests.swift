@@ -156,24 +156,3 @@ import Testing
     #expect(early?.code == .invalidArgument)
   }
 }
-
-/// Counts the rows that scans visit.
-final class CountingView: ReadView {
-  private let view: any ReadView
-  private(set) var visited = 0
-
-  init(_ view: any ReadView) { self.view = view }
-
-  var version: Version { view.version }
-  func get(_ key: Key) throws -> VersionedValue? { try view.get(key) }
-  func scan(
-    _ range: KeyRange, reverse: Bool,
-    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
-      Bool
-  ) throws {
-    try view.scan(range, reverse: reverse) { key, value, version in
-      visited += 1
-      return try visit(key, value, version)
-    }
-  }
-}

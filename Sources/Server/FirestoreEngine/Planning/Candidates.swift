@@ -1,4 +1,5 @@
-// The documents that a plan's source gives, one after another, read a batch ahead.
+// The documents that a plan's source gives, one after another. Index entries are read a batch ahead, documents when
+// their turn comes.
 //
 // Invariant: what was read is noted for the transaction's validation; entries whose document does not exist (there
 // are none in one snapshot) are passed over.
@@ -11,41 +12,72 @@ struct Candidate {
   var document: StoredDocument
   /// The encoding of the first order field, for sources in its order.
   var value: ArraySlice<UInt8> = []
+  /// The index entry that led here, for sources that are one index.
+  var entry: Key = []
+}
+
+/// Where a source is read on.
+enum ReadingPlace: Sendable {
+  case start
+  /// Behind a document, for sources in the order of names.
+  case after(StoredDocument)
+  /// At the entries of a range, for sources that are one index.
+  case range(KeyRange)
 }
 
 /// Reads a plan's source.
 struct Candidates {
+  /// What the next candidate is made of.
+  private enum Ahead {
+    case document(StoredDocument)
+    case row(DocumentName, Key, value: ArraySlice<UInt8>, entry: Key)
+  }
+
   private let plan: QueryPlan
   private let database: DatabaseName
   private let view: any ReadView
-  private var buffer: [Candidate] = []
+  private let recordsKeys: Bool
+  private var ahead: [Ahead] = []
   private var position = 0
-  private var batch = 16
+  private var batch: Int
   /// Where ranges are read on; nil at the end.
   private var rest: KeyRange?
   private var names: ArraySlice<ResourcePath> = []
-  private var intersections: [Intersection] = []
-  private var seen: Set<[UInt8]> = []
+  private var ids: IDUnion
   private var walked: ResourcePath?
   private var isWalkDone = false
-  /// The document rows that were looked at.
+  /// The document rows that were looked at, if they are recorded.
   private(set) var keys: [Key] = []
 
-  /// - Parameter after: the last result delivered, in the plan's order; reading goes on behind it.
-  init(_ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, after last: StoredDocument?) {
+  /// - Parameter expected: how many candidates are likely to be wanted.
+  init(
+    _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from place: ReadingPlace = .start,
+    expecting expected: Int, recordsKeys: Bool = false
+  ) {
+    batch = min(max(expected, 16), 256)
     self.plan = plan
     self.database = database
     self.view = view
+    self.recordsKeys = recordsKeys
+    ids = IDUnion([], reverse: plan.reverse)
+    var last: StoredDocument?
+    if case .after(let document) = place { last = document }
     switch plan.source {
     case .nothing: break
     case .names(let paths): names = paths[...]
-    case .entries(_, let prefixes, var ids):
-      if let last, plan.arrangement == .exact {
+    case .entries(_, let prefixes, var bounds):
+      if let last {
         let id = KeyLayout.segment(last.name.id)
-        ids = plan.reverse ? KeyRange(start: ids.start, end: id) : KeyRange(start: id.successor, end: ids.end)
+        bounds =
+          plan.reverse
+          ? KeyRange(start: bounds.start, end: id) : KeyRange(start: id.successor, end: bounds.end)
       }
-      intersections = prefixes.map { Intersection(view, prefixes: $0, ids: ids, reverse: plan.reverse) }
-    case .index(_, _, let range): rest = range
+      ids = IDUnion(
+        prefixes.map { Intersection(view, prefixes: $0, ids: bounds, reverse: plan.reverse) },
+        reverse: plan.reverse)
+    case .index(_, _, let range):
+      rest = range
+      if case .range(let range) = place { rest = range }
     case .rows(let range):
       rest = range
       if let last {
@@ -58,29 +90,26 @@ struct Candidates {
     }
   }
 
-  /// Goes on at the entries whose first field has the value that a document has.
-  mutating func resume(atValueOf last: StoredDocument, _ field: FieldPath) throws {
-    guard case .index(_, let prefix, let range) = plan.source, let value = try last.fields().value(at: field)
-    else { return }
-    let key = prefix + IndexValue.encode(value)
-    rest =
-      plan.reverse
-      ? KeyRange(start: range.start, end: KeyRange.successor(ofPrefix: key))
-      : KeyRange(start: key, end: range.end)
-  }
-
   /// The part of the plan's range that has not been read; nil if there is none.
   var unread: KeyRange? { rest }
 
   /// The next candidate; nil at the end.
   mutating func next() throws -> Candidate? {
-    while position >= buffer.count {
-      buffer.removeAll(keepingCapacity: true)
-      position = 0
-      guard try fill() else { return nil }
+    while true {
+      while position >= ahead.count {
+        ahead.removeAll(keepingCapacity: true)
+        position = 0
+        guard try fill() else { return nil }
+      }
+      defer { position += 1 }
+      switch ahead[position] {
+      case .document(let document): return Candidate(document: document)
+      case .row(let name, let key, let value, let entry):
+        if recordsKeys { keys.append(key) }
+        guard let row = try view.get(key) else { continue }
+        return Candidate(document: try DocumentRow.decode(row.value, name), value: value, entry: entry)
+      }
     }
-    defer { position += 1 }
-    return buffer[position]
   }
 
   /// Reads the next batch; false at the end.
@@ -90,7 +119,7 @@ struct Candidates {
     case .nothing: return false
     case .names:
       guard let path = names.popFirst() else { return false }
-      try fetch(path)
+      note(path)
       return true
     case .entries(let collection, _, _): return try fillFromEntries(collection)
     case .index(let collection, let prefix, _): return try fillFromIndex(collection, prefix)
@@ -100,36 +129,23 @@ struct Candidates {
     }
   }
 
-  private mutating func fetch(_ path: ResourcePath, value: ArraySlice<UInt8> = []) throws {
+  private mutating func note(_ path: ResourcePath) {
     guard let name = DocumentName(database: database, path: path) else { return }
-    try fetch(name, KeyLayout.document(path), value: value)
-  }
-
-  private mutating func fetch(_ name: DocumentName, _ key: Key, value: ArraySlice<UInt8> = []) throws {
-    keys.append(key)
-    guard let row = try view.get(key) else { return }
-    buffer.append(Candidate(document: try DocumentRow.decode(row.value, name), value: value))
+    ahead.append(.row(name, KeyLayout.document(path), value: [], entry: []))
   }
 
   private mutating func fillFromEntries(_ collection: ResourcePath) throws -> Bool {
     let prefix = KeyLayout.collection(collection)
     var count = 0
-    while count < batch {
-      guard !intersections.isEmpty else { return count > 0 }
-      guard let id = try intersections[0].next() else {
-        intersections.removeFirst()
-        continue
-      }
+    while count < batch, let id = try ids.next() {
       count += 1
-      // Only with several alternatives can a document come twice.
-      if intersections.count > 1 || !seen.isEmpty, !seen.insert(id).inserted { continue }
       var decoder = IndexKeyDecoder(id)
       guard let text = decoder.segment(),
         let name = DocumentName(database: database, path: collection.appending(text))
       else { continue }
-      try fetch(name, prefix + id)
+      ahead.append(.row(name, prefix + id, value: [], entry: []))
     }
-    return true
+    return count > 0
   }
 
   private mutating func fillFromIndex(_ collection: ResourcePath, _ prefix: Key) throws -> Bool {
@@ -141,7 +157,7 @@ struct Candidates {
       guard let id = decoder.segment(),
         let name = DocumentName(database: database, path: collection.appending(id))
       else { continue }
-      try fetch(name, rows + key[end...], value: key[prefix.count..<end])
+      ahead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
     }
     return !entries.isEmpty
   }
@@ -150,7 +166,7 @@ struct Candidates {
     let entries = try nextKeys()
     for key in entries {
       guard let path = KeyLayout.documentPath(ofGroupRow: key) else { continue }
-      try fetch(path)
+      note(path)
     }
     return !entries.isEmpty
   }
@@ -167,7 +183,7 @@ struct Candidates {
     }
     isWalkDone = paths.count < limit
     walked = paths.last ?? start
-    for path in paths { try fetch(path) }
+    for path in paths { note(path) }
     return !paths.isEmpty
   }
 
@@ -189,7 +205,7 @@ struct Candidates {
 
   private mutating func fillFromRows() throws -> Bool {
     guard let range = rest, !range.isEmpty else { return false }
-    var found: [Candidate] = []
+    var found: [Ahead] = []
     var last: Key = []
     var bytes = 0
     let limit = batch
@@ -199,13 +215,13 @@ struct Candidates {
       guard let path = KeyLayout.documentPath(ofRow: last),
         let name = DocumentName(database: database, path: path)
       else { return true }
-      found.append(Candidate(document: try DocumentRow.decode(value, name)))
+      found.append(.document(try DocumentRow.decode(value, name)))
       bytes += value.count
       return found.count < limit && bytes < EngineLimits.pageBytes
     }
     let stopped = found.count >= limit || bytes >= EngineLimits.pageBytes
     rest = stopped ? range.remainder(after: last, reverse: plan.reverse) : nil
-    buffer = found
+    ahead = found
     return !found.isEmpty
   }
 }

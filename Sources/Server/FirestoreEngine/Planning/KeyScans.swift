@@ -139,3 +139,35 @@ struct Intersection {
     return candidate
   }
 }
+
+/// The ids that one of several intersections gives, each once, in order: a merge.
+struct IDUnion {
+  private var parts: [Intersection]
+  /// The next id of each part; nil at its end.
+  private var heads: [[UInt8]?] = []
+  private let reverse: Bool
+
+  init(_ parts: [Intersection], reverse: Bool) {
+    self.parts = parts
+    self.reverse = reverse
+  }
+
+  /// The next id; nil at the end.
+  mutating func next() throws -> [UInt8]? {
+    if parts.count == 1 { return try parts[0].next() }
+    if heads.isEmpty { for index in parts.indices { heads.append(try parts[index].next()) } }
+    var least: [UInt8]?
+    for case let head? in heads {
+      guard let known = least else {
+        least = head
+        continue
+      }
+      if reverse ? known.lexicographicallyPrecedes(head) : head.lexicographicallyPrecedes(known) {
+        least = head
+      }
+    }
+    guard let least else { return nil }
+    for index in parts.indices where heads[index] == least { heads[index] = try parts[index].next() }
+    return least
+  }
+}

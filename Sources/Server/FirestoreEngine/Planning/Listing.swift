@@ -83,9 +83,10 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller
   ) async throws -> ([StoredDocument], [Key]) {
     let name = name
+    let recordsKeys = session.transaction != nil
     return try await read(&session) { view in
       _ = try self.authorise(caller, .query(query.query), in: view)
-      var run = QueryRun(query)
+      var run = QueryRun(query, recordsKeys: recordsKeys)
       var documents: [StoredDocument] = []
       while true {
         let page = try run.nextPage(view, name)

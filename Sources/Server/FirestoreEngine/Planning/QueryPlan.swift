@@ -16,7 +16,7 @@ struct QueryPlan: Sendable {
     case nothing
     /// Documents by name.
     case names([ResourcePath])
-    /// The documents of a collection whose ids stand under all prefixes of one of the lists.
+    /// The documents of a collection whose ids stand under all prefixes of one of the lists, in the order of ids.
     case entries(ResourcePath, prefixes: [[Key]], ids: KeyRange)
     /// A collection's documents in the order of one field: the entries of a range after a prefix.
     case index(ResourcePath, prefix: Key, KeyRange)
@@ -102,7 +102,7 @@ struct Planner {
     let prefixes = alternatives.map { $0.compactMap { entryPrefix(of: $0, in: path) } }
     let ids = idBounds(alternatives)
     if prefixes.allSatisfy({ !$0.isEmpty }) {
-      let isExact = prefixes.count == 1 && query.nameDirection != nil
+      let isExact = query.nameDirection != nil
       let entries = QueryPlan(
         source: .entries(path, prefixes: prefixes, ids: ids), arrangement: isExact ? .exact : .unordered,
         reverse: isExact && reverse)

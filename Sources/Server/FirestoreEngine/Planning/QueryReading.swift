@@ -23,7 +23,7 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
   ) async throws -> ([Key], [KeyRange]) {
-    var run = QueryRun(query)
+    var run = QueryRun(query, recordsKeys: session.transaction != nil)
     var ranges: [KeyRange] = []
     if session.transaction != nil {
       // What is scanned is locked before it is looked at.

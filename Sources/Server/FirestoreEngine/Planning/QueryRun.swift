@@ -1,8 +1,9 @@
 // A query being answered, page by page, all pages at one version.
 //
 // Invariant: the concatenated pages are the query's result: all matching documents in its order, then offset, then
-// limit. A page holds a bounded number of documents and bytes; only results that no index orders are held whole, up
-// to `EngineLimits.sortBytes`.
+// limit. A page holds a bounded number of documents and bytes. Results that no index orders are held, up to
+// `EngineLimits.sortBytes`: all of them, or, where an index gives the first order field, those that have one value of
+// it. What was read once is not read again for the next page.
 
 import FirestoreModel
 import OrderedStore
@@ -15,23 +16,37 @@ struct QueryRun: Sendable {
     /// Results passed over for the offset in this page.
     var skipped = 0
     var isLast = false
+    fileprivate var bytes = 0
+
+    /// Whether nothing more is to be added.
+    fileprivate var isFull: Bool {
+      documents.count >= EngineLimits.pageDocuments || bytes >= EngineLimits.pageBytes
+    }
   }
 
   let query: PreparedQuery
+  private let sortBytes: Int
+  private let recordsKeys: Bool
   private var plan: QueryPlan?
-  /// The last document that was counted, delivered or skipped.
-  private var last: StoredDocument?
+  /// Where reading goes on.
+  private var place = ReadingPlace.start
+  private var isExhausted = false
   private var toSkip: Int
   private var left: Int
-  /// Sorted results that are yet to be delivered, where they had to be held.
-  private var held: ArraySlice<StoredDocument>?
-  /// What was read so far, for validation.
+  /// Sorted results that are yet to be delivered.
+  private var held: ArraySlice<StoredDocument> = []
+  /// The rows that were read so far, for validation.
   private(set) var keys: [Key] = []
-  /// What a limit has spared reading.
+  /// What has not been read of the plan's range.
   private var unread: KeyRange?
 
-  init(_ query: PreparedQuery) {
+  /// - Parameters:
+  ///   - recordsKeys: whether `keys` is of use.
+  ///   - sortBytes: bytes of results that may be held to sort them.
+  init(_ query: PreparedQuery, recordsKeys: Bool = false, sortBytes: Int = EngineLimits.sortBytes) {
     self.query = query
+    self.recordsKeys = recordsKeys
+    self.sortBytes = sortBytes
     toSkip = query.normalized.offset
     left = query.limit ?? .max
   }
@@ -54,7 +69,10 @@ struct QueryRun: Sendable {
   /// The ranges of the plan as far as they were read.
   var scanned: [KeyRange] {
     guard let plan else { return [] }
-    guard let unread, let range = plan.ranges.first, plan.ranges.count == 1 else { return plan.ranges }
+    // A limit spares reading the rest.
+    guard left == 0, plan.arrangement != .unordered, let unread, let range = plan.ranges.first,
+      plan.ranges.count == 1
+    else { return plan.ranges }
     return plan.reverse
       ? [KeyRange(start: unread.end ?? range.start, end: range.end)]
       : [KeyRange(start: range.start, end: unread.start)]
@@ -66,134 +84,109 @@ struct QueryRun: Sendable {
   /// The next page.
   mutating func nextPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
-    if left == 0 { return Page(isLast: true) }
-    if held != nil { return takeHeld() }
-    var candidates = Candidates(plan, database, view, after: plan.arrangement == .exact ? last : nil)
-    defer {
-      keys += candidates.keys
-      unread = left == 0 && plan.arrangement != .unordered ? candidates.unread : nil
-    }
-    switch plan.arrangement {
-    case .unordered:
-      held = try sorted(&candidates)[...]
-      return takeHeld()
-    case .exact, .runs:
-      if let last, case .index = plan.source, let field = query.orders.first?.field {
-        try candidates.resume(atValueOf: last, field)
+    var page = Page()
+    if left > 0, !(try deliverHeld(&page)), !isExhausted {
+      var candidates = Candidates(
+        plan, database, view, from: place,
+        expecting: min(toSkip, EngineLimits.pageDocuments) + min(left, EngineLimits.pageDocuments),
+        recordsKeys: recordsKeys)
+      defer { keys += candidates.keys }
+      if plan.arrangement == .unordered {
+        try sortAll(&candidates)
+        _ = try deliverHeld(&page)
+      } else {
+        try readOn(&candidates, plan, &page)
       }
-      return try inOrder(&candidates, plan)
     }
+    page.isLast = left == 0 || (isExhausted && held.isEmpty)
+    return page
   }
 
-  // MARK: In order
+  // MARK: Reading
 
   /// Reads on in the order of the source; neighbours that it does not order are sorted in memory.
-  private mutating func inOrder(_ candidates: inout Candidates, _ plan: QueryPlan) throws -> Page {
-    var page = Page()
-    var bytes = 0
-    var run: [Match] = []
+  private mutating func readOn(_ candidates: inout Candidates, _ plan: QueryPlan, _ page: inout Page) throws {
+    var run = sorter
     var runValue: ArraySlice<UInt8> = []
-    let resumed = try last.map { Match(document: $0, fields: try $0.fields()) }
     while let candidate = try candidates.next() {
       let isRun = plan.arrangement == .runs || candidate.value.count >= IndexValue.cutLength
       if !run.isEmpty, !isRun || candidate.value != runValue {
-        if try take(&run, &page, &bytes) { return page }
+        held = run.take()
+        if try deliverHeld(&page) { return goOn(at: candidate, including: true, candidates, plan) }
+        run = sorter
       }
       let fields = try candidate.document.fields()
       guard query.matches(candidate.document.name, fields) else { continue }
-      let match = Match(document: candidate.document, fields: fields)
-      // After a page's end, the run it ended in is read again.
-      if let resumed, query.compare(match.pair, resumed.pair) != .descending { continue }
-      run.append(match)
-      runValue = candidate.value
-      if !isRun, try take(&run, &page, &bytes) { return page }
-    }
-    if try take(&run, &page, &bytes) { return page }
-    page.isLast = true
-    return page
-  }
-
-  /// Moves a run into the page. True if the page is full, or the last.
-  private mutating func take(_ run: inout [Match], _ page: inout Page, _ bytes: inout Int) throws -> Bool {
-    if run.count > 1 { sort(&run) }
-    defer { run.removeAll(keepingCapacity: true) }
-    for match in run {
-      last = match.document
-      if toSkip > 0 {
-        toSkip -= 1
-        page.skipped += 1
-        continue
+      if isRun {
+        runValue = candidate.value
+        try run.append(candidate.document, fields)
+      } else {
+        if try deliver(candidate.document, &page) {
+          return goOn(at: candidate, including: false, candidates, plan)
+        }
       }
-      page.documents.append(try match.document.masked(query.projection))
-      bytes += match.document.encoded.count
-      left -= 1
-      if left == 0 {
-        page.isLast = true
-        return true
-      }
-      if page.documents.count >= EngineLimits.pageDocuments || bytes >= EngineLimits.pageBytes { return true }
     }
-    return false
+    isExhausted = true
+    unread = nil
+    held = run.take()
+    _ = try deliverHeld(&page)
   }
 
-  // MARK: Sorted
-
-  private struct Match {
-    var document: StoredDocument
-    var fields: MapValue
-
-    var pair: (DocumentName, MapValue) { (document.name, fields) }
+  /// Notes where the next page begins to read.
+  private mutating func goOn(
+    at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
+  ) {
+    guard case .index(_, _, let range) = plan.source else {
+      place = .after(candidate.document)
+      unread = candidates.unread
+      return
+    }
+    var rest = range.remainder(after: candidate.entry, reverse: plan.reverse)
+    if including {
+      if plan.reverse { rest.end = candidate.entry.successor } else { rest.start = candidate.entry }
+    }
+    place = .range(rest)
+    unread = rest
   }
 
-  private func sort(_ matches: inout [Match]) {
-    matches.sort { query.compare($0.pair, $1.pair) == .ascending }
-  }
-
-  /// All results, sorted; with a limit only as many as can be delivered.
-  private mutating func sorted(_ candidates: inout Candidates) throws -> [StoredDocument] {
-    var matches: [Match] = []
-    var bytes = 0
-    let (sum, overflow) = toSkip.addingReportingOverflow(left)
-    let wanted = overflow ? Int.max : sum
+  /// Reads and sorts everything.
+  private mutating func sortAll(_ candidates: inout Candidates) throws {
+    var matches = sorter
     while let candidate = try candidates.next() {
       let fields = try candidate.document.fields()
       guard query.matches(candidate.document.name, fields) else { continue }
-      matches.append(Match(document: candidate.document, fields: fields))
-      bytes += candidate.document.encoded.count
-      let isOver = bytes > EngineLimits.sortBytes
-      if wanted < .max / 4, matches.count > 2 * wanted + 64 || isOver, matches.count > wanted {
-        sort(&matches)
-        matches.removeLast(matches.count - wanted)
-        bytes = matches.reduce(0) { $0 + $1.document.encoded.count }
-      }
-      if bytes > EngineLimits.sortBytes { throw QueryRun.tooLarge }
+      try matches.append(candidate.document, fields)
     }
-    sort(&matches)
-    return matches.map(\.document)
+    isExhausted = true
+    held = matches.take()
   }
 
-  private static let tooLarge = FirestoreError.failedPrecondition(
-    "The query requires an index. Its results exceed the \(EngineLimits.sortBytes >> 20) MiB that can be sorted "
-      + "without one.")
+  private var sorter: SortedMatches {
+    let (wanted, overflow) = toSkip.addingReportingOverflow(left)
+    return SortedMatches(query, wanted: overflow ? .max : wanted, limit: sortBytes)
+  }
 
-  private mutating func takeHeld() -> Page {
-    var page = Page()
-    var bytes = 0
-    while let document = held?.popFirst() {
-      if toSkip > 0 {
-        toSkip -= 1
-        page.skipped += 1
-        continue
-      }
-      // Projection cannot fail: the fields have been decoded once already.
-      guard let masked = try? document.masked(query.projection) else { continue }
-      page.documents.append(masked)
-      bytes += document.encoded.count
-      left -= 1
-      if left == 0 { break }
-      if page.documents.count >= EngineLimits.pageDocuments || bytes >= EngineLimits.pageBytes { return page }
+  // MARK: Delivering
+
+  /// Moves held results into a page. True if it is full, or the last.
+  private mutating func deliverHeld(_ page: inout Page) throws -> Bool {
+    while let document = held.popFirst() {
+      if try deliver(document, &page) { return true }
     }
-    page.isLast = true
-    return page
+    held = []
+    return false
+  }
+
+  /// Moves a result into a page, or passes it over. True if the page is full, or the last.
+  private mutating func deliver(_ document: StoredDocument, _ page: inout Page) throws -> Bool {
+    if toSkip > 0 {
+      toSkip -= 1
+      page.skipped += 1
+      return false
+    }
+    page.documents.append(try document.masked(query.projection))
+    page.bytes += document.encoded.count
+    left -= 1
+    return left == 0 || page.isFull
   }
 }

@@ -1,0 +1,96 @@
+// Results that no index orders, held to be sorted.
+//
+// Invariant: at most a limit's worth of bytes is held, and with a wanted number at most about twice as many; where that
+// is not enough, the query is refused with the index that would order it.
+
+import FirestoreModel
+
+/// Collects results and gives them sorted.
+struct SortedMatches {
+  /// A result, and what the order looks at: whole documents are much larger decoded than encoded.
+  private struct Match {
+    var document: StoredDocument
+    var fields: MapValue
+    var bytes: Int
+
+    var pair: (DocumentName, MapValue) { (document.name, fields) }
+  }
+
+  private let query: PreparedQuery
+  private let fields: [FieldPath]
+  private let wanted: Int
+  private let limit: Int
+  private var matches: [Match] = []
+  private var bytes = 0
+
+  /// - Parameters:
+  ///   - wanted: how many of the first results are of use.
+  ///   - limit: the most bytes that may be held.
+  init(_ query: PreparedQuery, wanted: Int, limit: Int) {
+    self.query = query
+    fields = query.orders.map(\.field).filter { !$0.isDocumentID }
+    self.wanted = wanted
+    self.limit = limit
+  }
+
+  var isEmpty: Bool { matches.isEmpty }
+
+  /// Adds a result.
+  /// - Throws: FAILED_PRECONDITION if more would have to be held than the limit allows.
+  mutating func append(_ document: StoredDocument, _ contents: MapValue) throws {
+    let size = document.encoded.count + SortedMatches.overhead
+    matches.append(Match(document: document, fields: contents.projected(to: fields), bytes: size))
+    bytes += size
+    let isMany = wanted < .max / 4 && matches.count > 2 * wanted + 64
+    if isMany || bytes > limit, matches.count > wanted { trim() }
+    if bytes > limit { throw SortedMatches.refusal(query, limit) }
+  }
+
+  /// Hands over the results in order, the wanted ones.
+  mutating func take() -> ArraySlice<StoredDocument> {
+    trim()
+    defer {
+      matches.removeAll(keepingCapacity: true)
+      bytes = 0
+    }
+    return matches.map(\.document)[...]
+  }
+
+  private mutating func trim() {
+    if matches.count > 1 { matches.sort { query.compare($0.pair, $1.pair) == .ascending } }
+    guard matches.count > wanted else { return }
+    matches.removeLast(matches.count - wanted)
+    bytes = matches.reduce(0) { $0 + $1.bytes }
+  }
+
+  /// About what a result takes beside its encoding.
+  private static let overhead = 256
+
+  private static func refusal(_ query: PreparedQuery, _ limit: Int) -> FirestoreError {
+    .failedPrecondition(
+      "The query requires an index. Without one, at most \(limit >> 20) MiB of results can be sorted. It needs an "
+        + "index of \(query.indexDescription).")
+  }
+}
+
+extension PreparedQuery {
+  /// The index that would give the query's results in order, in words: `collection c on (a ASC, b DESC, __name__ DESC)`.
+  var indexDescription: String {
+    var parts: [String] = []
+    var seen = Set(orders.map(\.field))
+    for term in normalized.disjunctions.joined() where seen.insert(term.field).inserted {
+      switch term {
+      case .field(let filter) where filter.op == .arrayContains: parts.append("\(filter.field) CONTAINS")
+      default: parts.append("\(term.field) ASC")
+      }
+    }
+    for order in orders { parts.append("\(order.field) \(order.direction == .ascending ? "ASC" : "DESC")") }
+    let place =
+      switch scope {
+      case .collection(let path): "collection \(path.id ?? "")"
+      case .group(let id): "collection group \(id)"
+      case .everywhere: "all collections"
+      }
+    return "\(place) on (\(parts.joined(separator: ", ")))"
+  }
+}

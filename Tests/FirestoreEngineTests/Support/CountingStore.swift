@@ -1,0 +1,95 @@
+// A store that counts the rows that are read from it: what an operation costs, whatever the time it takes.
+
+import OrderedStore
+
+@testable import FirestoreEngine
+
+/// Counts rows looked up and rows visited by scans, in all databases of a store.
+final class CountingStore: OrderedStore {
+  private let base: any OrderedStore
+  fileprivate let rows = Guarded(0)
+
+  init(_ base: any OrderedStore) { self.base = base }
+
+  /// The rows read since the last call.
+  func takeCount() -> Int {
+    rows.withLock { rows in
+      defer { rows = 0 }
+      return rows
+    }
+  }
+
+  func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
+    CountingDatabase(try await base.database(named: name, history: history), rows)
+  }
+
+  func databaseNames() async throws -> [String] { try await base.databaseNames() }
+  func removeDatabase(named name: String) async throws { try await base.removeDatabase(named: name) }
+  func close() async throws { try await base.close() }
+}
+
+private final class CountingDatabase: OrderedDatabase {
+  private let base: any OrderedDatabase
+  private let rows: Guarded<Int>
+
+  init(_ base: any OrderedDatabase, _ rows: Guarded<Int>) {
+    self.base = base
+    self.rows = rows
+  }
+
+  var name: String { base.name }
+  var latestVersion: Version { base.latestVersion }
+  var createdVersion: Version { base.createdVersion }
+
+  func read<Result: Sendable>(
+    at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
+  ) async throws -> Result {
+    try await base.read(at: version) { [rows] view in
+      let counting = CountingView(view)
+      defer { rows.withLock { $0 += counting.visited + counting.lookedUp } }
+      return try body(counting)
+    }
+  }
+
+  func execute<Result: Sendable>(
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+  ) async throws -> Committed<Result> { try await base.execute(validating: reads, body) }
+
+  func reserveVersion() async throws -> Version { try await base.reserveVersion() }
+
+  func log(after version: Version, limit: Int) async throws -> [LogRecord] {
+    try await base.log(after: version, limit: limit)
+  }
+
+  func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription {
+    base.follow(deliver)
+  }
+}
+
+/// Counts the rows that a view is asked for.
+final class CountingView: ReadView {
+  private let view: any ReadView
+  /// Rows that scans visited, and rows that were looked up by key.
+  private(set) var visited = 0
+  private(set) var lookedUp = 0
+
+  init(_ view: any ReadView) { self.view = view }
+
+  var version: Version { view.version }
+
+  func get(_ key: Key) throws -> VersionedValue? {
+    lookedUp += 1
+    return try view.get(key)
+  }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool,
+    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
+      Bool
+  ) throws {
+    try view.scan(range, reverse: reverse) { key, value, version in
+      visited += 1
+      return try visit(key, value, version)
+    }
+  }
+}
