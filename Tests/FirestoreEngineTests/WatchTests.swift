@@ -218,13 +218,13 @@ import Testing
       WatchHit(change: first, registration: 2, before: true, after: false, isNamed: false),
       WatchHit(change: second, registration: 1, before: true, after: true, isNamed: false),
     ])
-    for registration in [1, 2] {
-      let effects = try #require(cut.effects[registration])
-      #expect(effects.count == 1)
-      #expect(effects[0].after?.updateTime == Timestamp(microseconds: 3))
-      #expect(effects[0].wasIn)
-      #expect(effects[0].isIn == (registration == 1))
-    }
+    #expect(cut.entries.count == 1)
+    let entry = try #require(cut.entries.first)
+    #expect(entry.before?.updateTime == Timestamp(microseconds: 1))
+    #expect(entry.after?.updateTime == Timestamp(microseconds: 3))
+    #expect(entry.effects.map(\.registration) == [1, 2])
+    #expect(entry.effects.map(\.wasIn) == [true, true])
+    #expect(entry.effects.map(\.isIn) == [true, false])
   }
 
   @Test("a slow reader is conflated and ends up right")

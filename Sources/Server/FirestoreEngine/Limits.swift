@@ -34,14 +34,28 @@ public enum EngineLimits {
   public static let streamTargets = 1_000
   /// Commands of one Listen stream that wait to be carried out.
   public static let streamCommands = 4_000
+  /// Bytes of these commands' requests.
+  public static let streamCommandBytes = 32 << 20
+  /// Bytes of the requests that a stream's active targets were asked for with.
+  public static let streamTargetBytes = 16 << 20
   /// Document changes that wait for one slow Listen stream in full; beyond that, only their names do.
   public static let streamChanges = 1_024
+  /// Bytes of the documents in these changes; beyond that, too, only their names wait.
+  public static let streamChangeBytes = 4 << 20
   /// Names that wait for one slow Listen stream; beyond that, its targets are reset.
   public static let streamDirtyDocuments = 16_384
+  /// Bytes of these names.
+  public static let streamDirtyBytes = 4 << 20
+  /// Changes that one cut may mean to a stream's limited targets; if there are more, all targets are reset.
+  public static let streamWindowMoves = 65_536
   /// Commits that a resumed target reads from the log; if there are more, it is reset.
   public static let resumeRecords = 10_000
+  /// Names in an existence filter, by their bytes; beyond that it holds the count alone.
+  public static let filterNameBytes = 8 << 20
   /// How old a resume token may be: half an hour.
   public static let resumeWindow: UInt64 = 1_800_000_000
   /// Answers handed to a Listen stream's output at once.
   public static let watchBatch = 256
+  /// Bytes of documents in these answers, after which no more are added.
+  public static let watchBatchBytes = 256 << 10
 }

@@ -15,13 +15,13 @@ struct EngineFixture: Sendable {
 
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
-    lockWait: UInt64 = 2_000_000
+    lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget()
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
-    engine = FirestoreEngine(
-      store: self.store, policy: policy,
-      options: FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock))
+    var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
+    options.watchBudget = budget
+    engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 
   var root: ParentName { ParentName(rootOf: database) }
@@ -71,6 +71,15 @@ struct EngineFixture: Sendable {
     return documents.all
   }
 
+  func watch(_ output: any WatchOutput, as caller: Caller = .administrator) async throws -> WatchStream {
+    try await engine.watch(database, as: caller, output: output)
+  }
+
+  /// What a target selects by a query at the root.
+  func selection(_ query: StructuredQuery) -> WatchTarget.Selection {
+    .query(Query(parent: root, query))
+  }
+
   func begin(_ options: TransactionOptions = .readWrite()) async throws -> [UInt8] {
     try await engine.beginTransaction(in: database, options, as: .administrator)
   }
@@ -85,12 +94,12 @@ final class Collected<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
-/// Waits until something holds, for at most ten seconds.
+/// Waits until something holds, for at most half a minute: machines may be busy.
 func eventually(
   _ what: String, _ location: SourceLocation = #_sourceLocation, _ holds: () async throws -> Bool
 ) async throws {
   let clock = SystemClock()
-  let deadline = clock.now() + 10_000_000
+  let deadline = clock.now() + 30_000_000
   while clock.now() < deadline {
     if try await holds() { return }
     try await Task.sleep(nanoseconds: 1_000_000)

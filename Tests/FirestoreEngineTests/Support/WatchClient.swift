@@ -24,6 +24,9 @@ final class WatchClient: WatchOutput {
     var failure: FirestoreError?
     var violations: [String] = []
     var isBlocked = false
+    /// The most bytes of documents that came at once.
+    var largestBatch = 0
+    var resets = 0
   }
 
   private let state = Guarded(View())
@@ -35,10 +38,20 @@ final class WatchClient: WatchOutput {
 
   func send(_ responses: [WatchResponse]) async throws {
     while state.withLock({ $0.isBlocked }) { try await Task.sleep(nanoseconds: 1_000_000) }
-    state.withLock { view in for response in responses { view.apply(response) } }
+    var bytes = 0
+    for case .documentChange(let document, _, _) in responses { bytes += document.encoded.count }
+    state.withLock { [bytes] view in
+      view.largestBatch = max(view.largestBatch, bytes)
+      for response in responses { view.apply(response) }
+    }
   }
 
   func fail(_ error: FirestoreError) async { state.withLock { $0.failure = error } }
+
+  /// Starts from what an earlier stream knew of targets.
+  func assume(_ documents: [Int32: [ResourcePath: StoredDocument]]) {
+    state.withLock { $0.documents = documents }
+  }
 
   /// Waits for the first global snapshot at or after a time.
   func snapshot(
@@ -59,6 +72,11 @@ extension WatchClient.View {
     case .documentChange(let document, let targets, let removedTargets):
       for id in targets {
         if !added.contains(id) { violations.append("a document before ADD of \(id)") }
+        if let held = documents[id]?[document.name.path], held.updateTime == document.updateTime,
+          held.createTime == document.createTime
+        {
+          violations.append("\(document.name.path) twice in \(id)")
+        }
         documents[id, default: [:]][document.name.path] = document
       }
       for id in removedTargets { documents[id]?[document.name.path] = nil }
@@ -87,6 +105,7 @@ extension WatchClient.View {
     case .reset:
       for id in change.targetIDs {
         if !added.contains(id) { violations.append("RESET before ADD of \(id)") }
+        resets += 1
         documents[id] = [:]
         current.remove(id)
       }

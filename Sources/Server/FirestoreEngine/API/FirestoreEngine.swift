@@ -18,6 +18,8 @@ public final class FirestoreEngine: Sendable {
     public var heartbeat: UInt64
     /// Time for leases, waits and heartbeats.
     public var clock: any EngineClock
+    /// What a slow Listen stream may hold.
+    var watchBudget = WatchBudget()
 
     /// Makes options: two seconds of lock wait, a heartbeat every 37 seconds.
     public init(

@@ -32,17 +32,20 @@ public struct WatchTarget: Sendable {
   public var once: Bool
   /// How many documents the listener had at `start`; above 0 asks for names in the existence filter.
   public var expectedCount: Int?
+  /// The size of the request that asked for it: what the target counts for in its stream's budget.
+  public var bytes: Int
 
   /// Makes a target.
   public init(
     id: Int32, _ selection: Selection, start: Start = .beginning, once: Bool = false,
-    expectedCount: Int? = nil
+    expectedCount: Int? = nil, bytes: Int = 0
   ) {
     self.id = id
     self.selection = selection
     self.start = start
     self.once = once
     self.expectedCount = expectedCount
+    self.bytes = bytes
   }
 }
 

@@ -114,7 +114,8 @@ extension FirestoreDatabase {
     guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
     let orders = query.structured.normalizedOrder
     if orders.count == 1 { return Cursor([.reference(name)], before: false) }
-    guard let document = try await documents([name], at: token.version).first ?? nil else { throw invalid }
+    guard let document = try await documents([name], at: token.version, upTo: 0).first ?? nil
+    else { throw invalid }
     let fields = try document.fields()
     let values = try orders.map { order -> Value in
       if order.field.isDocumentID { return .reference(name) }

@@ -87,20 +87,20 @@ extension FirestoreDatabase {
     }
   }
 
-  /// What became of documents between two versions.
-  func changes(
-    of paths: some Sequence<ResourcePath> & Sendable, from old: Version, to new: Version
-  ) async throws -> [DocumentChange] {
-    let names = paths.compactMap { DocumentName(database: name, path: $0) }
-    let before = try await documents(names, at: old)
-    let after = try await documents(names, at: new)
-    return names.indices.map { DocumentChange(name: names[$0], before: before[$0], after: after[$0]) }
-  }
-
-  /// Documents at a version; nil where there is none.
-  func documents(_ names: [DocumentName], at version: Version) async throws -> [StoredDocument?] {
+  /// The first of some documents at a version, at most `limit` bytes of them but at least one; nil where there is none.
+  func documents(
+    _ names: ArraySlice<DocumentName>, at version: Version, upTo limit: Int
+  ) async throws -> [StoredDocument?] {
     try await rows.read(at: version) { view in
-      try names.map { try view.document($0)?.decodedOnce() }
+      var documents: [StoredDocument?] = []
+      var bytes = 0
+      for name in names {
+        let document = try view.document(name)?.decodedOnce()
+        documents.append(document)
+        bytes += document?.encoded.count ?? 0
+        if documents.count >= EngineLimits.pageDocuments || bytes >= limit { break }
+      }
+      return documents
     }
   }
 }

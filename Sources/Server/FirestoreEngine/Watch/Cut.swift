@@ -1,4 +1,4 @@
-// Waiting changes, merged by document and target: what held before the first of them and what holds after the last.
+// Waiting changes, merged by document: what held before the first of them and what holds after the last.
 
 import FirestoreModel
 import OrderedStore
@@ -7,41 +7,57 @@ import OrderedStore
 struct Cut {
   /// What became of one document for one target.
   struct Effect {
-    var name: DocumentName
-    /// The document at the end; nil if it does not exist then.
-    var after: StoredDocument?
+    var registration: Int
     /// Whether the target held it at the start, and holds it at the end, limits not counted.
     var wasIn: Bool
     var isIn: Bool
   }
 
-  /// By registration; each document once.
-  private(set) var effects: [Int: [Effect]] = [:]
-  /// Registrations of targets that named a changed document.
-  private(set) var named: Set<Int> = []
+  /// What became of one document.
+  struct Entry {
+    let name: DocumentName
+    /// The document at the start; nil if it did not exist then, or no target held it.
+    let before: StoredDocument?
+    /// The document at the end; nil if it does not exist then.
+    var after: StoredDocument?
+    var effects: [Effect] = []
+  }
+
+  /// Each document once.
+  private(set) var entries: [Entry] = []
+  /// The changed documents that targets named, be it as what they listen to or as what their permission depends on.
+  private(set) var named: Set<ResourcePath> = []
 
   /// Merges changes as the hub found them.
   init(_ hits: [WatchHit]) {
-    var positions: [Int: [ResourcePath: Int]] = [:]
-    var latest: [ResourcePath: StoredDocument?] = [:]
+    struct Place: Hashable {
+      var entry: Int
+      var registration: Int
+    }
+    var positions: [ResourcePath: Int] = [:]
+    var places: [Place: Int] = [:]
     for hit in hits {
       let name = hit.change.name
-      latest.updateValue(hit.change.after, forKey: name.path)
-      if hit.isNamed { named.insert(hit.registration) }
-      if let position = positions[hit.registration]?[name.path] {
-        effects[hit.registration]?[position].isIn = hit.after
+      if hit.isNamed { named.insert(name.path) }
+      guard hit.before || hit.after else { continue }
+      let position: Int
+      if let known = positions[name.path] {
+        position = known
+        // A target that the document left hears no more of it: what became of it since, others say.
+        entries[position].after = hit.change.after
       } else {
-        positions[hit.registration, default: [:]][name.path] = effects[hit.registration]?.count ?? 0
-        effects[hit.registration, default: []].append(
-          Effect(name: name, after: nil, wasIn: hit.before, isIn: hit.after))
+        position = entries.count
+        positions[name.path] = position
+        // Whoever held it at the start was told of its first change, which is this one.
+        entries.append(Entry(name: name, before: hit.change.before, after: hit.change.after))
       }
-    }
-    // A target that a document left hears no more of it: what became of it since, others say.
-    for (registration, list) in effects {
-      effects[registration] = list.map { effect in
-        var effect = effect
-        effect.after = latest[effect.name.path] ?? nil
-        return effect
+      let place = Place(entry: position, registration: hit.registration)
+      if let index = places[place] {
+        entries[position].effects[index].isIn = hit.after
+      } else {
+        places[place] = entries[position].effects.count
+        entries[position].effects.append(
+          Effect(registration: hit.registration, wasIn: hit.before, isIn: hit.after))
       }
     }
   }
@@ -57,15 +73,14 @@ struct Cut {
       }
       let before = try change.before?.fields()
       let after = try change.after?.fields()
+      var entry = Entry(name: change.name, before: change.before, after: change.after)
       for target in targets {
-        if target.dependencies.contains(change.name) { named.insert(target.registration) }
         let wasIn = before.map { target.matches(change.name, $0) } ?? false
         let isIn = after.map { target.matches(change.name, $0) } ?? false
         guard wasIn || isIn else { continue }
-        if target.query == nil { named.insert(target.registration) }
-        effects[target.registration, default: []].append(
-          Effect(name: change.name, after: change.after, wasIn: wasIn, isIn: isIn))
+        entry.effects.append(Effect(registration: target.registration, wasIn: wasIn, isIn: isIn))
       }
+      if !entry.effects.isEmpty { entries.append(entry) }
     }
   }
 }

@@ -35,16 +35,21 @@ struct TargetIndex {
     init(_ query: PreparedQuery) { self.query = query }
   }
 
+  /// Distinct queries, found and let go without looking at the others.
+  typealias Entries = [ObjectIdentifier: Entry]
+
   /// The queries that look in one place.
   final class Bucket {
     /// By one equality condition: field, then the value's encoding.
-    var byValue: [FieldPath: [[UInt8]: [Entry]]] = [:]
+    var byValue: [FieldPath: [[UInt8]: Entries]] = [:]
     /// Those without one.
-    var others: [Entry] = []
+    var others = Entries()
     var entries: [Query: Entry] = [:]
   }
 
+  /// Targets by the documents they listen to, and by those that their permission depends on.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
+  private var dependencies: [ResourcePath: [Int: WatchStream]] = [:]
   private var collections: [ResourcePath: Bucket] = [:]
   private var groups: [ResourcePath: Bucket] = [:]
   private var everywhere = Bucket()
@@ -60,6 +65,15 @@ struct TargetIndex {
     if documents[path]?.isEmpty == true { documents[path] = nil }
   }
 
+  mutating func addDependency(_ path: ResourcePath, _ target: TargetReference) {
+    dependencies[path, default: [:]][target.registration] = target.stream
+  }
+
+  mutating func removeDependency(_ path: ResourcePath, _ registration: Int) {
+    dependencies[path]?[registration] = nil
+    if dependencies[path]?.isEmpty == true { dependencies[path] = nil }
+  }
+
   mutating func add(_ query: PreparedQuery, _ target: TargetReference) {
     let bucket = bucket(of: query) ?? makeBucket(of: query)
     if let entry = bucket.entries[query.query] {
@@ -70,9 +84,9 @@ struct TargetIndex {
     entry.subscribers[target.registration] = target.stream
     bucket.entries[query.query] = entry
     if let (field, value) = query.equality {
-      bucket.byValue[field, default: [:]][value, default: []].append(entry)
+      bucket.byValue[field, default: [:]][value, default: [:]][ObjectIdentifier(entry)] = entry
     } else {
-      bucket.others.append(entry)
+      bucket.others[ObjectIdentifier(entry)] = entry
     }
   }
 
@@ -82,11 +96,11 @@ struct TargetIndex {
     guard entry.subscribers.isEmpty else { return }
     bucket.entries[query.query] = nil
     if let (field, value) = query.equality {
-      bucket.byValue[field]?[value]?.removeAll { $0 === entry }
+      bucket.byValue[field]?[value]?[ObjectIdentifier(entry)] = nil
       if bucket.byValue[field]?[value]?.isEmpty == true { bucket.byValue[field]?[value] = nil }
       if bucket.byValue[field]?.isEmpty == true { bucket.byValue[field] = nil }
     } else {
-      bucket.others.removeAll { $0 === entry }
+      bucket.others[ObjectIdentifier(entry)] = nil
     }
     if bucket.entries.isEmpty { removeBucket(of: query) }
   }
@@ -129,6 +143,12 @@ struct TargetIndex {
           change: change, registration: registration, before: change.before != nil,
           after: change.after != nil, isNamed: true))
     }
+    // What a permission depends on is not for the target to see.
+    for (registration, stream) in dependencies[path] ?? [:] {
+      found(
+        stream,
+        WatchHit(change: change, registration: registration, before: false, after: false, isNamed: true))
+    }
     guard let collection = path.parent else { return }
     if let bucket = collections[collection] { match(change, bucket, found) }
     if let id = collection.id, let bucket = groups[ResourcePath([id])] { match(change, bucket, found) }
@@ -150,10 +170,10 @@ struct TargetIndex {
   }
 
   private func report(
-    _ change: DocumentChange, _ before: MapValue?, _ after: MapValue?, _ entries: [Entry]?,
+    _ change: DocumentChange, _ before: MapValue?, _ after: MapValue?, _ entries: Entries?,
     _ found: (WatchStream, WatchHit) -> Void
   ) {
-    for entry in entries ?? [] {
+    for entry in (entries ?? [:]).values {
       let wasIn = before.map { entry.query.matches(change.name, $0) } ?? false
       let isIn = after.map { entry.query.matches(change.name, $0) } ?? false
       guard wasIn || isIn else { continue }

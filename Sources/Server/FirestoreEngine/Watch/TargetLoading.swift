@@ -1,18 +1,18 @@
-// Where a target's documents come from: all of them, the difference since a token, or a window moved on.
+// Where a target's documents come from: all of them, the difference since a token.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Decides whether the stream's caller may listen to a target; returns what the answer depends on.
+  /// Decides whether the stream's caller may listen to what a target selects, or some of it; returns what the answer
+  /// depends on.
   func authorise(
-    _ target: ActiveTarget, at version: Version, _ stream: WatchStream
-  ) async throws -> [DocumentName] {
+    _ target: ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
+  ) async throws -> Set<ResourcePath> {
     let database = stream.database
     let caller = stream.caller
     guard !database.policy.allowsEverything(caller) else { return [] }
-    let selection = target.selection
-    return try await database.rows.read(at: version) { view in
+    let dependencies = try await database.rows.read(at: version) { view in
       switch selection {
       case .query(let query):
         return try database.authorise(caller, .query(query.query), in: view).dependencies
@@ -25,6 +25,7 @@ extension WatchWorker {
         return dependencies
       }
     }
+    return Set(dependencies.map(\.path))
   }
 
   /// Sends what a new target has to know: everything, or what has changed since `start`.
@@ -46,47 +47,60 @@ extension WatchWorker {
       }
     }
     try await emit(.targetChange(TargetChange(.reset, [target.id])), stream)
-    let names = try await loadAll(&target, at: version, stream, collectsNames: true)
     let wantsNames = (request.expectedCount ?? 0) > 0
+    let (count, names) = try await loadAll(&target, at: version, stream, collectsNames: wantsNames)
     try await emit(
-      .existenceFilter(
-        targetID: target.id, count: names.count, names: wantsNames ? BloomFilter(names) : nil), stream)
+      .existenceFilter(targetID: target.id, count: count, names: names.map { BloomFilter($0) }), stream)
   }
 
-  /// Sends all documents of a target. Returns their names if they are asked for.
+  /// Sends all documents of a target. Returns how many there are and, if asked for and not too many, their names.
   @discardableResult
   func loadAll(
     _ target: inout ActiveTarget, at version: Version, _ stream: WatchStream, collectsNames: Bool = false
-  ) async throws -> [DocumentName] {
-    var found: [DocumentName] = []
+  ) async throws -> (count: Int, names: [DocumentName]?) {
+    var tally = NameTally(collectsNames: collectsNames)
     let id = target.id
+    let database = stream.database
+    let projection = target.projection
     switch target.selection {
-    case .documents(let names):
-      let documents = try await stream.database.documents(names, at: version)
-      for (name, document) in zip(names, documents) {
-        if let document {
-          if collectsNames { found.append(name) }
-          try await emit(.documentChange(document, targets: [id], removedTargets: []), stream)
-        } else {
-          try await emit(
-            .documentDelete(name, readTime: version.timestamp, removedTargets: [id]), stream)
+    case .documents(let asked):
+      var rest = asked[...]
+      while !rest.isEmpty {
+        let documents = try await database.documents(
+          rest, at: version, upTo: database.options.watchBudget.pieceBytes)
+        for (name, document) in zip(rest, documents) {
+          if let document {
+            tally.add(document.name)
+            try await emit(.documentChange(document, targets: [id], removedTargets: []), stream)
+          } else {
+            try await emit(
+              .documentDelete(name, readTime: version.timestamp, removedTargets: [id]), stream)
+          }
         }
+        rest = rest.dropFirst(documents.count)
       }
     case .query(let query):
-      var window: [StoredDocument] = []
-      let keeps = query.isWindow
-      let projection = query.projection
-      try await stream.database.results(of: query.unprojected, at: version) { documents in
-        if keeps { window += documents }
-        if collectsNames { found += documents.map(\.name) }
-        for document in documents {
-          try await self.emit(
-            .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
+      if query.isWindow {
+        var window = ResultWindow(query)
+        try await database.matches(of: query, &window, at: version) { documents in
+          for document in documents {
+            tally.add(document.name)
+            try await self.emit(
+              .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
+          }
+        }
+        target.window = window
+      } else {
+        try await database.results(of: query.unprojected, at: version) { documents in
+          for document in documents {
+            tally.add(document.name)
+            try await self.emit(
+              .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
+          }
         }
       }
-      target.window = window
     }
-    return found
+    return (tally.count, tally.names)
   }
 
   /// Sends what has changed since a token. False if there is too much of it.
@@ -94,43 +108,25 @@ extension WatchWorker {
     _ target: inout ActiveTarget, since start: Version, at version: Version, _ stream: WatchStream
   ) async throws -> Bool {
     let database = stream.database
-    if let query = target.query, query.isWindow {
-      var old: [StoredDocument] = []
-      try await database.results(of: query.unprojected, at: start) { old += $0 }
-      target.window = old
-      var snapshot = Snapshot()
-      try await replaceWindow(of: &target, changed: [:], version, &snapshot, stream)
-      try await send(snapshot, version, stream)
-      return true
-    }
     let paths: [ResourcePath]
-    if case .documents(let names) = target.selection {
-      paths = names.map(\.path)
-    } else {
+    switch target.selection {
+    case .documents(let names): paths = names.map(\.path)
+    case .query(let query):
       guard let changed = try await changedPaths(for: target, since: start, upTo: version, database) else {
         return false
       }
       paths = changed
+      if query.isWindow { target.window = try await database.window(of: query, at: start) }
     }
-    var snapshot = Snapshot()
-    let changes = try await database.changes(of: paths, from: start, to: version)
-    for effect in try Cut(changes, [target]).effects[target.registration] ?? [] {
-      if effect.isIn, let document = effect.after {
-        snapshot.add(document, to: target)
-      } else {
-        snapshot.remove(effect.name, now: effect.after, from: target)
-      }
-    }
-    try await send(snapshot, version, stream)
+    var targets = [target.registration: target]
+    do {
+      _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
+    } catch let error where error is WindowLost || error is TooManyMoves { return false }
+    target.window = targets[target.registration]?.window
     return true
   }
 
-  private func send(_ snapshot: Snapshot, _ version: Version, _ stream: WatchStream) async throws {
-    let hiding = !stream.database.policy.allowsEverything(stream.caller)
-    try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
-  }
-
-  /// The documents in a target's scope that commits have changed since a version; nil if there were too many commits.
+  /// The documents in a target's scope that commits have changed since a version; nil if there were too many.
   private func changedPaths(
     for target: ActiveTarget, since start: Version, upTo version: Version, _ database: FirestoreDatabase
   ) async throws -> [ResourcePath]? {
@@ -138,6 +134,7 @@ extension WatchWorker {
     var seen: Set<ResourcePath> = []
     var position = start
     var left = EngineLimits.resumeRecords
+    let most = database.options.watchBudget.dirtyDocuments
     while position < version {
       let records = try await database.rows.log(after: position, limit: min(left, 500))
       guard let last = records.last else { break }
@@ -146,6 +143,7 @@ extension WatchWorker {
           guard let name = DocumentName(database: database.name, path: path) else { continue }
           if target.query?.normalized.isInScope(name) == true { paths.append(path) }
         }
+        if paths.count > most || seen.count > 4 * most { return nil }
       }
       position = last.version
       left -= records.count
@@ -153,45 +151,21 @@ extension WatchWorker {
     }
     return paths
   }
+}
 
-  // MARK: Windows
+/// Counts a target's documents, and keeps their names for an existence filter unless they are too many: a filter without
+/// names makes a client that holds something else ask for everything, which it has just been given.
+private struct NameTally {
+  private(set) var count = 0
+  private(set) var names: [DocumentName]?
+  private var bytes = 0
 
-  /// Moves a limited query's window after changes.
-  func moveWindow(
-    of target: inout ActiveTarget, _ effects: [Cut.Effect], _ version: Version, _ snapshot: inout Snapshot,
-    _ stream: WatchStream
-  ) async throws {
-    let touches = effects.contains { target.windowIsTouched(by: $0.name, $0.after) }
-    guard touches else { return }
-    var changed: [ResourcePath: StoredDocument?] = [:]
-    for effect in effects { changed[effect.name.path] = .some(effect.after) }
-    try await replaceWindow(of: &target, changed: changed, version, &snapshot, stream)
-  }
+  init(collectsNames: Bool) { names = collectsNames ? [] : nil }
 
-  /// Reads the window anew and reports the difference to the one held.
-  private func replaceWindow(
-    of target: inout ActiveTarget, changed: [ResourcePath: StoredDocument?], _ version: Version,
-    _ snapshot: inout Snapshot, _ stream: WatchStream
-  ) async throws {
-    guard let query = target.query else { return }
-    var window: [StoredDocument] = []
-    try await stream.database.results(of: query.unprojected, at: version) { window += $0 }
-    var old: [ResourcePath: StoredDocument] = [:]
-    for document in target.window { old[document.name.path] = document }
-    for document in window {
-      let before = old.removeValue(forKey: document.name.path)
-      if before?.updateTime != document.updateTime || before?.createTime != document.createTime {
-        snapshot.add(document, to: target)
-      }
-    }
-    // What is left has fallen out: deleted, changed, or pushed out by others.
-    let missing = old.values.map(\.name).filter { changed[$0.path] == nil }.sorted()
-    let now = try await stream.database.documents(missing, at: version)
-    for (name, document) in zip(missing, now) { snapshot.remove(name, now: document, from: target) }
-    for document in old.values {
-      guard let after = changed[document.name.path] else { continue }
-      snapshot.remove(document.name, now: after, from: target)
-    }
-    target.window = window
+  mutating func add(_ name: DocumentName) {
+    count += 1
+    guard names != nil else { return }
+    bytes += name.path.segments.reduce(64) { $0 + $1.utf8.count + MemoryLayout<String>.stride }
+    if bytes <= EngineLimits.filterNameBytes { names?.append(name) } else { names = nil }
   }
 }

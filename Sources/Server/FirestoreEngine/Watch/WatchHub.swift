@@ -96,7 +96,7 @@ final class WatchHub: Sendable {
   /// Registers a target, if one is given, and takes what waits for the stream, at one version.
   func cut(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
-  ) -> (version: Version, waiting: WatchStream.Waiting) {
+  ) -> (version: Version, waiting: WaitingChanges.Content) {
     state.withLock { state in
       if let (selection, registration) = target {
         let reference = TargetReference(stream: stream, registration: registration)
@@ -110,22 +110,22 @@ final class WatchHub: Sendable {
   }
 
   /// Takes a target out of the index.
-  func unregister(_ selection: WatchSelection, dependencies: [DocumentName], _ registration: Int) {
+  func unregister(_ selection: WatchSelection, dependencies: Set<ResourcePath>, _ registration: Int) {
     state.withLock { state in
       switch selection {
       case .documents(let names): for name in names { state.index.remove(name.path, registration) }
       case .query(let query): state.index.remove(query, registration)
       }
-      for name in dependencies { state.index.remove(name.path, registration) }
+      for path in dependencies { state.index.removeDependency(path, registration) }
     }
   }
 
   /// Lets a registered target be told of changes of further documents, too.
-  func depend(on names: [DocumentName], _ registration: Int, of stream: WatchStream) {
-    guard !names.isEmpty else { return }
+  func depend(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) {
+    guard !paths.isEmpty else { return }
     state.withLock { state in
       let reference = TargetReference(stream: stream, registration: registration)
-      for name in names { state.index.add(name.path, reference) }
+      for path in paths { state.index.addDependency(path, reference) }
     }
   }
 

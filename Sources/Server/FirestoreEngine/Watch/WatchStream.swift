@@ -14,20 +14,10 @@ public final class WatchStream: Sendable {
     case add(WatchTarget)
     case remove(Int32)
     case reject(Int32, FirestoreError)
-  }
 
-  /// The changes that wait for a stream.
-  enum Waiting {
-    /// All of them, in order.
-    case changes([WatchHit])
-    /// Only which documents changed.
-    case dirty(Set<ResourcePath>)
-    /// Too much to tell.
-    case everything
-
-    var isEmpty: Bool {
-      if case .changes(let hits) = self { return hits.isEmpty }
-      return false
+    var bytes: Int {
+      if case .add(let target) = self { return target.bytes }
+      return 0
     }
   }
 
@@ -42,7 +32,8 @@ public final class WatchStream: Sendable {
 
   private struct Mailbox {
     var commands: [Command] = []
-    var waiting = Waiting.changes([])
+    var commandBytes = 0
+    var waiting: WaitingChanges
     var isBeatDue = false
     var isRunning = false
     var isClosed = false
@@ -63,7 +54,9 @@ public final class WatchStream: Sendable {
     self.hub = hub
     self.caller = caller
     self.output = output
-    mailbox = Guarded(Mailbox(lastSent: database.options.clock.now()))
+    mailbox = Guarded(
+      Mailbox(
+        waiting: WaitingChanges(database.options.watchBudget), lastSent: database.options.clock.now()))
     worker = WatchWorker()
   }
 
@@ -94,11 +87,17 @@ public final class WatchStream: Sendable {
 
   private func post(_ command: Command) {
     mailbox.withLock { mailbox in
-      if mailbox.commands.count >= EngineLimits.streamCommands, mailbox.failure == nil {
+      guard mailbox.failure == nil, !mailbox.isClosed else { return }
+      let bytes = mailbox.commandBytes + command.bytes
+      guard mailbox.commands.count < EngineLimits.streamCommands, bytes <= EngineLimits.streamCommandBytes
+      else {
         mailbox.failure = .resourceExhausted(
-          "More than \(EngineLimits.streamCommands) requests wait on this stream.")
+          "More than \(EngineLimits.streamCommands) requests, or \(EngineLimits.streamCommandBytes) bytes of "
+            + "them, wait on this stream.")
+        return
       }
-      if mailbox.failure == nil { mailbox.commands.append(command) }
+      mailbox.commandBytes = bytes
+      mailbox.commands.append(command)
     }
     wake()
   }
@@ -108,32 +107,15 @@ public final class WatchStream: Sendable {
   /// Lets changes wait. Under the hub's lock; `wake` follows outside of it.
   func queue(_ hits: [WatchHit]) {
     mailbox.withLock { mailbox in
-      guard !mailbox.isClosed else { return }
-      switch mailbox.waiting {
-      case .changes(var waiting):
-        mailbox.waiting = .changes([])
-        waiting += hits
-        if waiting.count > EngineLimits.streamChanges {
-          mailbox.waiting = .dirty(Set(waiting.map(\.change.name.path)))
-        } else {
-          mailbox.waiting = .changes(waiting)
-        }
-      case .dirty(var paths):
-        mailbox.waiting = .everything
-        for hit in hits { paths.insert(hit.change.name.path) }
-        if paths.count <= EngineLimits.streamDirtyDocuments { mailbox.waiting = .dirty(paths) }
-      case .everything: break
-      }
+      if !mailbox.isClosed { mailbox.waiting.add(hits) }
     }
   }
 
   /// Takes what waits. Under the hub's lock.
-  func takeWaiting() -> Waiting {
-    mailbox.withLock { mailbox in
-      defer { mailbox.waiting = .changes([]) }
-      return mailbox.waiting
-    }
-  }
+  func takeWaiting() -> WaitingChanges.Content { mailbox.withLock { $0.waiting.take() } }
+
+  /// The bytes of the changes that wait.
+  var waitingBytes: Int { mailbox.withLock { $0.waiting.bytes } }
 
   /// Whether nothing was sent since a time, although there is someone to send it to.
   func isSilent(since time: UInt64) -> Bool {
@@ -162,7 +144,11 @@ public final class WatchStream: Sendable {
   func nextWork() -> Work {
     mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
-      if !mailbox.commands.isEmpty { return .command(mailbox.commands.removeFirst()) }
+      if !mailbox.commands.isEmpty {
+        let command = mailbox.commands.removeFirst()
+        mailbox.commandBytes -= command.bytes
+        return .command(command)
+      }
       if let failure = mailbox.failure { return .failure(failure) }
       if !mailbox.waiting.isEmpty || mailbox.isBeatDue { return .cut }
       mailbox.isRunning = false
@@ -198,7 +184,8 @@ public final class WatchStream: Sendable {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true
       mailbox.commands = []
-      mailbox.waiting = .changes([])
+      mailbox.commandBytes = 0
+      _ = mailbox.waiting.take()
     }
   }
 }

@@ -3,17 +3,34 @@
 import FirestoreModel
 import OrderedStore
 
-/// An active target. Queries without limit keep nothing of their result: a change says itself whether the document
-/// was in and is in. With a limit the result is kept, since one document's change moves others in and out.
+/// An active target. It keeps nothing of its result: a change says itself whether the document was in and is in. With
+/// a limit or offset it keeps where its window begins and ends.
 struct ActiveTarget {
   let id: Int32
   let registration: Int
   let selection: WatchSelection
   let once: Bool
+  /// The size of the request that asked for it.
+  let bytes: Int
   /// Further documents that the permission depends on.
-  var dependencies: [DocumentName] = []
-  /// The result in order, for queries with a limit or offset.
-  var window: [StoredDocument] = []
+  var dependencies: Set<ResourcePath> = []
+  /// The part of the query's matches that is shown, if it is not all of them.
+  var window: ResultWindow?
+  private let documents: Set<ResourcePath>
+
+  init(id: Int32, registration: Int, _ selection: WatchSelection, once: Bool, bytes: Int) {
+    self.id = id
+    self.registration = registration
+    self.selection = selection
+    self.once = once
+    self.bytes = bytes
+    switch selection {
+    case .documents(let names): documents = Set(names.map(\.path))
+    case .query(let query):
+      documents = []
+      if query.isWindow { window = ResultWindow(query) }
+    }
+  }
 
   /// The query, if the target is one.
   var query: PreparedQuery? {
@@ -21,31 +38,14 @@ struct ActiveTarget {
     return nil
   }
 
-  /// Whether the target's result is a window on its query's matches.
-  var isWindow: Bool { query?.isWindow ?? false }
-
   /// What documents look like to this target.
   var projection: [FieldPath]? { query?.projection }
 
-  /// Whether the document at a path is in by name or condition, limits not counted.
+  /// Whether a document is in by name or condition, limits not counted.
   func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
-    switch selection {
-    case .documents(let names): names.contains(name)
-    case .query(let query): query.matches(name, fields)
-    }
+    query?.matches(name, fields) ?? documents.contains(name.path)
   }
 
-  /// Whether a change can show in the window: not if the document was not in it and now sorts behind its end.
-  func windowIsTouched(by name: DocumentName, _ after: StoredDocument?) -> Bool {
-    guard let query else { return false }
-    if window.contains(where: { $0.name == name }) { return true }
-    guard let after, let fields = try? after.fields(), query.matches(name, fields) else {
-      // With an offset, what goes before the window moves it.
-      return query.skips
-    }
-    guard let limit = query.limit, window.count >= limit, let last = window.last,
-      let lastFields = try? last.fields()
-    else { return true }
-    return query.skips || query.compare((name, fields), (last.name, lastFields)) == .ascending
-  }
+  /// Whether the target names a document, be it as what it listens to or as what its permission depends on.
+  func names(_ path: ResourcePath) -> Bool { documents.contains(path) || dependencies.contains(path) }
 }

@@ -13,6 +13,7 @@ actor WatchWorker {
   /// The version that everything sent so far adds up to.
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
+  private var bufferBytes = 0
   private var owesSnapshot = false
   private var numbersTargets: Bool?
   private var nextID: Int32 = 1
@@ -36,6 +37,10 @@ actor WatchWorker {
       } catch let error as OutputClosed {
         _ = error
         return await finish(stream)
+      } catch let error as StoreError where error.code == .versionTooOld {
+        // Read so slowly that history has passed it. The client may listen again.
+        await finish(stream)
+        return await stream.output.fail(.unavailable("The stream was read too slowly. Listen again."))
       } catch {
         await finish(stream)
         return await stream.output.fail(FirestoreError(error))
@@ -54,6 +59,7 @@ actor WatchWorker {
     targets = [:]
     idsByRegistration = [:]
     buffer = []
+    bufferBytes = 0
     stream.hub.remove(stream)
   }
 
@@ -61,7 +67,12 @@ actor WatchWorker {
 
   func emit(_ response: WatchResponse, _ stream: WatchStream) async throws {
     buffer.append(response)
-    if buffer.count >= EngineLimits.watchBatch { try await flush(stream) }
+    bufferBytes += response.bytes
+    if buffer.count >= EngineLimits.watchBatch
+      || bufferBytes >= stream.database.options.watchBudget.batchBytes
+    {
+      try await flush(stream)
+    }
   }
 
   func emit(_ responses: [WatchResponse], _ stream: WatchStream) async throws {
@@ -72,6 +83,7 @@ actor WatchWorker {
     guard !buffer.isEmpty else { return }
     let batch = buffer
     buffer = []
+    bufferBytes = 0
     if stream.isClosed { throw OutputClosed() }
     do { try await stream.output.send(batch) } catch { throw OutputClosed() }
     stream.noteSent(hasTargets: !targets.isEmpty)
@@ -124,6 +136,13 @@ actor WatchWorker {
       return try await refuse(
         id, .resourceExhausted("A stream may have \(EngineLimits.streamTargets) targets."), stream)
     }
+    guard targets.values.reduce(request.bytes, { $0 + $1.bytes }) <= EngineLimits.streamTargetBytes else {
+      return try await refuse(
+        id,
+        .resourceExhausted(
+          "The requests for a stream's targets may have \(EngineLimits.streamTargetBytes) bytes in all."),
+        stream)
+    }
     let selection: WatchSelection
     do {
       selection = try prepare(request.selection, stream.database.name)
@@ -136,7 +155,8 @@ actor WatchWorker {
       if from > reached { start = nil }
     }
     let (version, waiting) = stream.hub.cut(stream, registering: (selection, registration))
-    var target = ActiveTarget(id: id, registration: registration, selection: selection, once: request.once)
+    var target = ActiveTarget(
+      id: id, registration: registration, selection, once: request.once, bytes: request.bytes)
     do {
       try await apply(waiting, upTo: version, stream)
     } catch {
@@ -145,13 +165,13 @@ actor WatchWorker {
       throw error
     }
     do {
-      target.dependencies = try await authorise(target, at: version, stream)
+      target.dependencies = try await authorise(target, target.selection, at: version, stream)
       stream.hub.depend(on: target.dependencies, registration, of: stream)
       try await emit(.targetChange(TargetChange(.add, [id])), stream)
       try await load(&target, request, from: start, at: version, stream)
     } catch {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
-      if error is OutputClosed { throw error }
+      if error is OutputClosed || (error as? StoreError)?.code == .versionTooOld { throw error }
       return try await refuse(id, FirestoreError(error), stream)
     }
     targets[id] = target
@@ -213,69 +233,56 @@ actor WatchWorker {
   }
 
   /// Brings everything that was sent from `cursor` to `version`.
-  private func apply(_ waiting: WatchStream.Waiting, upTo version: Version, _ stream: WatchStream)
+  private func apply(_ waiting: WaitingChanges.Content, upTo version: Version, _ stream: WatchStream)
     async throws
   {
     defer { cursor = max(cursor, version) }
     guard !targets.isEmpty else { return }
+    let changes: PendingChanges
     switch waiting {
     case .changes(let hits):
-      guard !hits.isEmpty else { return }
-      try await apply(Cut(hits), version, stream)
-    case .dirty(let paths):
-      do {
-        let changes = try await stream.database.changes(of: paths, from: cursor, to: version)
-        try await apply(Cut(changes, Array(targets.values)), version, stream)
-      } catch let error as StoreError where error.code == .versionTooOld {
-        try await resetAll(version, stream)
+      if hits.isEmpty { return }
+      changes = .merged(Cut(hits))
+    case .dirty(let paths): changes = .names(Array(paths), since: cursor)
+    case .everything: return try await resetAll(version, stream)
+    }
+    try await recheck(changes, version, stream)
+    var registered: [Int: ActiveTarget] = [:]
+    for target in targets.values { registered[target.registration] = target }
+    do {
+      if try await deliver(changes, to: &registered, version, stream) { owesSnapshot = true }
+      for (registration, target) in registered where target.window != nil {
+        if let id = idsByRegistration[registration] { targets[id] = target }
       }
-    case .everything: try await resetAll(version, stream)
+    } catch let error
+      where error is WindowLost || error is TooManyMoves || (error as? StoreError)?.code == .versionTooOld
+    {
+      try await resetAll(version, stream)
     }
   }
 
-  private func apply(_ cut: Cut, _ version: Version, _ stream: WatchStream) async throws {
-    let denied = try await recheck(cut, version, stream)
-    var snapshot = Snapshot()
-    for (registration, effects) in cut.effects {
-      guard let id = idsByRegistration[registration], var target = targets[id], !denied.contains(id) else {
-        continue
-      }
-      if target.isWindow {
-        try await moveWindow(of: &target, effects, version, &snapshot, stream)
-        targets[target.id] = target
-      } else {
-        for effect in effects {
-          if effect.isIn, let document = effect.after {
-            snapshot.add(document, to: target)
-          } else if effect.wasIn {
-            snapshot.remove(effect.name, now: effect.after, from: target)
-          }
+  /// Asks the policy again for every target whose permission depends on a changed document, and drops those that lost
+  /// it.
+  private func recheck(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws {
+    guard !stream.database.policy.allowsEverything(stream.caller) else { return }
+    for target in targets.values {
+      let named = changes.named(by: target)
+      guard !named.isEmpty else { continue }
+      do {
+        var selection = target.selection
+        if case .documents = selection, target.dependencies.isDisjoint(with: named) {
+          // Each document is allowed or not by itself.
+          selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
         }
-      }
-    }
-    guard !snapshot.isEmpty else { return }
-    let hiding = !stream.database.policy.allowsEverything(stream.caller)
-    try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
-    owesSnapshot = true
-  }
-
-  /// Asks the policy again for every target whose permission depends on a changed document. Returns those dropped.
-  private func recheck(_ cut: Cut, _ version: Version, _ stream: WatchStream) async throws -> Set<Int32> {
-    guard !stream.database.policy.allowsEverything(stream.caller) else { return [] }
-    var denied: Set<Int32> = []
-    for target in targets.values where cut.named.contains(target.registration) {
-      do {
-        let dependencies = try await authorise(target, at: version, stream)
-        let new = dependencies.filter { !target.dependencies.contains($0) }
+        let dependencies = try await authorise(target, selection, at: version, stream)
+        let new = dependencies.subtracting(target.dependencies)
         stream.hub.depend(on: new, target.registration, of: stream)
-        targets[target.id]?.dependencies += new
+        targets[target.id]?.dependencies.formUnion(new)
       } catch {
         drop(target, stream)
-        denied.insert(target.id)
         try await refuse(target.id, FirestoreError(error), stream)
       }
     }
-    return denied
   }
 
   /// Starts all targets over, because too much has changed to say what.
@@ -291,5 +298,19 @@ actor WatchWorker {
             .current, [id], resumeToken: ResumeToken.encode(version), readTime: version.timestamp)), stream)
     }
     owesSnapshot = true
+  }
+}
+
+extension WatchResponse {
+  /// About what it takes in memory and on the wire.
+  fileprivate var bytes: Int {
+    switch self {
+    case .targetChange: 128
+    case .documentChange(let document, let targets, let removed):
+      document.encoded.count + 8 * (targets.count + removed.count) + 64
+    case .documentDelete(let name, _, let removed), .documentRemove(let name, _, let removed):
+      name.path.segments.reduce(128 + 8 * removed.count) { $0 + $1.utf8.count }
+    case .existenceFilter(_, _, let names): (names?.bitmap.count ?? 0) + 64
+    }
   }
 }

@@ -15,9 +15,15 @@ import NIOCore
 final class ListenCall: GRPCCall, Sendable {
   private enum Phase {
     case awaitingFirst
-    case opening(DatabaseName, waiting: [ListenStreamRequest])
+    case opening(DatabaseName, waiting: [Sized])
     case open(DatabaseName, WatchStream)
     case ended
+  }
+
+  /// A request and the bytes it came in.
+  private struct Sized {
+    var request: ListenStreamRequest
+    var bytes: Int
   }
 
   private let service: FirestoreService
@@ -34,15 +40,16 @@ final class ListenCall: GRPCCall, Sendable {
   func receive(_ message: ByteBuffer) {
     do throws(FirestoreError) {
       let request = try ListenStreamRequest(request: message)
+      let bytes = message.readableBytes
       switch phase.withLockedValue({ $0 }) {
-      case .awaitingFirst: try open(request)
+      case .awaitingFirst: try open(Sized(request: request, bytes: bytes))
       case .opening(let database, var waiting):
         try Self.check(request, belongsTo: database)
-        waiting.append(request)
+        waiting.append(Sized(request: request, bytes: bytes))
         phase.withLockedValue { $0 = .opening(database, waiting: waiting) }
       case .open(let database, let stream):
         try Self.check(request, belongsTo: database)
-        try Self.apply(request, to: stream)
+        try Self.apply(request, bytes, to: stream)
       case .ended: break
       }
     } catch {
@@ -67,10 +74,10 @@ final class ListenCall: GRPCCall, Sendable {
     stream?.close()
   }
 
-  private func open(_ request: ListenStreamRequest) throws(FirestoreError) {
-    let database = try DatabaseName(parsing: request.database)
+  private func open(_ first: Sized) throws(FirestoreError) {
+    let database = try DatabaseName(parsing: first.request.database)
     let caller = try service.caller(head)
-    phase.withLockedValue { $0 = .opening(database, waiting: [request]) }
+    phase.withLockedValue { $0 = .opening(database, waiting: [first]) }
     responder.setReading(false)
     responder.start { [self] in
       do throws(FirestoreError) {
@@ -83,14 +90,14 @@ final class ListenCall: GRPCCall, Sendable {
   }
 
   private func opened(_ stream: WatchStream) {
-    let waiting: [ListenStreamRequest]? = phase.withLockedValue { phase in
+    let waiting: [Sized]? = phase.withLockedValue { phase in
       guard case .opening(let database, let waiting) = phase else { return nil }
       phase = .open(database, stream)
       return waiting
     }
     guard let waiting else { return stream.close() }
     do {
-      for request in waiting { try Self.apply(request, to: stream) }
+      for sized in waiting { try Self.apply(sized.request, sized.bytes, to: stream) }
       responder.setReading(true)
     } catch {
       responder.finish(GRPCStatus(error))
@@ -106,12 +113,12 @@ final class ListenCall: GRPCCall, Sendable {
   }
 
   private static func apply(
-    _ request: ListenStreamRequest, to stream: WatchStream
+    _ request: ListenStreamRequest, _ bytes: Int, to stream: WatchStream
   ) throws(FirestoreError) {
     switch request.change {
     case .add(let target):
       do {
-        stream.addTarget(try WatchTarget(target))
+        stream.addTarget(try WatchTarget(target, bytes: bytes))
       } catch {
         stream.rejectTarget(target.id, error)
       }
@@ -122,7 +129,7 @@ final class ListenCall: GRPCCall, Sendable {
 }
 
 extension WatchTarget {
-  init(_ message: ListenStreamRequest.Target) throws(FirestoreError) {
+  init(_ message: ListenStreamRequest.Target, bytes: Int) throws(FirestoreError) {
     let selection: Selection =
       switch try message.selection.get() {
       case .query(let query): .query(query)
@@ -132,7 +139,8 @@ extension WatchTarget {
     if let token = message.resumeToken, !token.isEmpty { start = .resumeToken(token) }
     if let time = message.readTime { start = .readTime(time) }
     self.init(
-      id: message.id, selection, start: start, once: message.once, expectedCount: message.expectedCount)
+      id: message.id, selection, start: start, once: message.once, expectedCount: message.expectedCount,
+      bytes: bytes)
   }
 }
 

@@ -1,0 +1,116 @@
+// Changes on their way out: who may still see them, what they mean to windows, and the messages that say so.
+//
+// Invariant: nothing is sent before everyone whose permission depends on a change has been asked about again, and
+// before every window's edges are where they belong, so that a document has one message for all targets.
+
+import FirestoreModel
+import OrderedStore
+
+extension WatchWorker {
+  /// Thrown when a cut means more to limited targets than is kept in mind at once.
+  struct TooManyMoves: Error {}
+
+  /// Sends what changes mean to targets, which are given by registration. True if there was anything to send.
+  func deliver(
+    _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
+    _ stream: WatchStream
+  ) async throws -> Bool {
+    let windows = try await windows(after: changes, of: targets, version, stream)
+    for (registration, moves) in windows { targets[registration]?.window = moves.window }
+    var crossed = windows.mapValues(\.crossed)
+    var hasSent = false
+    var pieces = ChangePieces(changes, for: Array(targets.values), to: version, stream.database)
+    while let piece = try await pieces.next() {
+      var snapshot = Snapshot()
+      for entry in piece.entries {
+        for effect in entry.effects {
+          guard let target = targets[effect.registration] else { continue }
+          var wasIn = effect.wasIn
+          var isIn = effect.isIn
+          if let moves = windows[effect.registration] {
+            (wasIn, isIn) = moves.membership(of: entry.name.path)
+            crossed[effect.registration]?[entry.name.path] = nil
+          }
+          if isIn, let document = entry.after {
+            snapshot.add(document, to: target)
+          } else if wasIn {
+            snapshot.remove(entry.name, now: entry.after, from: target)
+          }
+        }
+      }
+      if try await send(snapshot, version, stream) { hasSent = true }
+    }
+    if try await send(crossed: crossed, targets, version, stream) { hasSent = true }
+    return hasSent
+  }
+
+  /// What changes do to the windows among targets.
+  private func windows(
+    after changes: PendingChanges, of targets: [Int: ActiveTarget], _ version: Version, _ stream: WatchStream
+  ) async throws -> [Int: WindowMoves] {
+    let limited = targets.filter { $0.value.window != nil }
+    guard !limited.isEmpty else { return [:] }
+    var windows: [Int: WindowMoves] = [:]
+    var count = 0
+    var pieces = ChangePieces(changes, for: Array(limited.values), to: version, stream.database)
+    while let piece = try await pieces.next() {
+      for entry in piece.entries {
+        for effect in entry.effects {
+          guard let target = limited[effect.registration], let query = target.query,
+            let window = target.window
+          else { continue }
+          try windows[effect.registration, default: WindowMoves(window)].note(entry, effect, query)
+          count += 1
+        }
+      }
+      guard count <= EngineLimits.streamWindowMoves else { throw TooManyMoves() }
+    }
+    for registration in windows.keys {
+      guard var moves = windows[registration], let query = limited[registration]?.query else { continue }
+      try await stream.database.settle(&moves, of: query, at: version)
+      windows[registration] = moves
+    }
+    return windows
+  }
+
+  /// Sends the documents that did not change, but that windows moved over.
+  private func send(
+    crossed: [Int: [ResourcePath: Bool]], _ targets: [Int: ActiveTarget], _ version: Version,
+    _ stream: WatchStream
+  ) async throws -> Bool {
+    var byDocument: [ResourcePath: [(registration: Int, isIn: Bool)]] = [:]
+    for (registration, paths) in crossed {
+      for (path, isIn) in paths { byDocument[path, default: []].append((registration, isIn)) }
+    }
+    let database = stream.database
+    let names = byDocument.keys.compactMap { DocumentName(database: database.name, path: $0) }.sorted()
+    var rest = names[...]
+    while !rest.isEmpty {
+      let found = try await database.documents(
+        rest, at: version, upTo: database.options.watchBudget.pieceBytes)
+      var snapshot = Snapshot()
+      for (name, document) in zip(rest, found) {
+        for (registration, isIn) in byDocument[name.path] ?? [] {
+          guard let target = targets[registration] else { continue }
+          if isIn, let document {
+            snapshot.add(document, to: target)
+          } else {
+            snapshot.remove(name, now: document, from: target)
+          }
+        }
+      }
+      rest = rest.dropFirst(found.count)
+      _ = try await send(snapshot, version, stream)
+    }
+    return !names.isEmpty
+  }
+
+  private func send(
+    _ snapshot: consuming Snapshot, _ version: Version, _ stream: WatchStream
+  ) async throws -> Bool {
+    guard !snapshot.isEmpty else { return false }
+    let hiding = !stream.database.policy.allowsEverything(stream.caller)
+    try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
+    return true
+  }
+}

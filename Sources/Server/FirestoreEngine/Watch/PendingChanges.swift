@@ -1,0 +1,66 @@
+// Changes on their way to a stream's targets: those at hand, or those that have to be read, a piece at a time.
+//
+// Invariant: whatever waits, only one piece of documents is in memory.
+
+import FirestoreModel
+import OrderedStore
+
+/// What has changed between two versions.
+enum PendingChanges {
+  /// At hand.
+  case merged(Cut)
+  /// These documents may have changed since a version.
+  case names([ResourcePath], since: Version)
+
+  /// The changed documents that a target names.
+  func named(by target: ActiveTarget) -> [ResourcePath] {
+    switch self {
+    case .merged(let cut): cut.named.filter(target.names)
+    case .names(let paths, _): paths.filter(target.names)
+    }
+  }
+}
+
+/// Reads changes piece by piece.
+struct ChangePieces {
+  private let database: FirestoreDatabase
+  private let targets: [ActiveTarget]
+  private let version: Version
+  private let budget: WatchBudget
+  private var merged: Cut?
+  private var rest: ArraySlice<DocumentName> = []
+  private var start = Version.zero
+
+  init(
+    _ changes: PendingChanges, for targets: [ActiveTarget], to version: Version, _ database: FirestoreDatabase
+  ) {
+    self.database = database
+    self.targets = targets
+    self.version = version
+    budget = database.options.watchBudget
+    switch changes {
+    case .merged(let cut): merged = cut
+    case .names(let paths, let since):
+      rest = paths.compactMap { DocumentName(database: database.name, path: $0) }[...]
+      start = since
+    }
+  }
+
+  /// The next piece; nil at the end.
+  /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
+  mutating func next() async throws -> Cut? {
+    if let cut = merged {
+      merged = nil
+      return cut
+    }
+    guard !rest.isEmpty else { return nil }
+    let before = try await database.documents(rest, at: start, upTo: budget.pieceBytes)
+    let after = try await database.documents(
+      rest.prefix(before.count), at: version, upTo: budget.pieceBytes)
+    let changes = zip(rest, zip(before, after)).map { name, documents in
+      DocumentChange(name: name, before: documents.0, after: documents.1)
+    }
+    rest = rest.dropFirst(changes.count)
+    return try Cut(changes, targets)
+  }
+}

@@ -1,0 +1,227 @@
+// Readers that stop reading: what waits for them is bounded in bytes, they end up right, and nobody else waits. And what
+// a target holds and costs, however large its result.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite(.timeLimit(.minutes(3))) struct SlowListenerTests {
+  private static func hit(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchHit {
+    let name = try #require(
+      DocumentName(database: DatabaseName(project: "demo"), path: ResourcePath(["c", "d\(index)"])))
+    let document = StoredDocument(
+      name: name, createTime: Timestamp(microseconds: 1), updateTime: Timestamp(microseconds: 2),
+      fields: ["x": .bytes([UInt8](repeating: 1, count: bytes))])
+    return WatchHit(
+      change: DocumentChange(name: name, before: nil, after: document), registration: registration,
+      before: false, after: true, isNamed: false)
+  }
+
+  @Test(
+    "changes wait in full, then by name, then not at all, never above the budget", arguments: [10, 16_384])
+  func budget(size: Int) throws {
+    let budget = WatchBudget()
+    var waiting = WaitingChanges(budget)
+    var stages: [String] = []
+    for index in 0..<20_000 {
+      waiting.add([try Self.hit(index, bytes: size)])
+      #expect(waiting.bytes <= max(budget.changeBytes, budget.dirtyBytes))
+      let stage =
+        switch waiting.content {
+        case .changes(let hits):
+          hits.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.changeBytes
+            ? "changes" : "too many changes"
+        case .dirty: "dirty"
+        case .everything: "everything"
+        }
+      if stages.last != stage { stages.append(stage) }
+    }
+    #expect(stages == ["changes", "dirty", "everything"])
+    _ = waiting.take()
+    #expect(waiting.isEmpty && waiting.bytes == 0)
+  }
+
+  @Test("one document of many targets counts once, and one commit above the budget waits by name")
+  func sharedDocuments() throws {
+    var waiting = WaitingChanges(WatchBudget())
+    let change = try Self.hit(1, bytes: 900_000).change
+    waiting.add(
+      (0..<200).map {
+        WatchHit(change: change, registration: $0, before: false, after: true, isNamed: false)
+      })
+    guard case .changes(let hits) = waiting.content else {
+      Issue.record("the hits are gone")
+      return
+    }
+    #expect(hits.count == 200)
+    waiting.add(try (10..<20).map { try Self.hit($0, bytes: 900_000) })
+    guard case .dirty(let paths) = waiting.content else {
+      Issue.record("nine megabytes are kept")
+      return
+    }
+    #expect(paths.count == 11)
+  }
+
+  @Test("a reader stops while thousands of 16 KB documents are written, then its state is the query's result")
+  func stoppedReader() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let all = StructuredQuery(from: [.init("c")])
+    let limited = StructuredQuery(
+      from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)], offset: 3, limit: 40)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(all)))
+    stream.addTarget(WatchTarget(id: 4, fixture.selection(limited)))
+    try await eventually("they are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    client.block(true)
+    let bytes = Value.bytes([UInt8](repeating: 9, count: 16_000))
+    let budget = WatchBudget()
+    var last = Timestamp.epoch
+    for round in 0..<60 {
+      let writes = try (0..<50).map { index -> Write in
+        let path = ResourcePath(["c", "d\((round * 50 + index) % 2_000)"])
+        if index == 7, round > 40 { return Write(.delete(try fixture.name(path))) }
+        return Write(
+          .update(
+            try fixture.name(path),
+            fields: ["n": .integer(Int64((index * 37 + round * 11) % 101)), "x": bytes]))
+      }
+      last = try #require(try await fixture.commit(writes).commitTime)
+      #expect(stream.waitingBytes <= max(budget.changeBytes, budget.dirtyBytes))
+    }
+    client.block(false)
+    let documents = try await client.snapshot(at: last)
+    for (id, query) in [(2, all), (4, limited)] as [(Int32, StructuredQuery)] {
+      let expected = try await fixture.query(query)
+      #expect(Set(documents[id]?.keys.map { $0 } ?? []) == Set(expected.map(\.name.path)))
+      for document in expected {
+        #expect(documents[id]?[document.name.path]?.updateTime == document.updateTime)
+      }
+    }
+    #expect(client.view.violations.isEmpty)
+    #expect(client.view.resets == 0)
+    #expect(client.view.largestBatch <= budget.batchBytes + 17_000)
+  }
+
+  @Test("beyond the names that may wait all targets are reset, and another stream is not delayed")
+  func resetOfStoppedReader() async throws {
+    let fixture = try EngineFixture()
+    let slow = WatchClient()
+    let quick = WatchClient()
+    let query = StructuredQuery(from: [.init("c")])
+    let limited = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))], limit: 10)
+    for client in [slow, quick] {
+      let stream = try await fixture.watch(client)
+      stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
+      stream.addTarget(WatchTarget(id: 4, fixture.selection(limited)))
+      try await eventually("it is current") {
+        client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+      }
+    }
+    slow.block(true)
+    var last = Timestamp.epoch
+    for start in stride(from: 0, to: EngineLimits.streamDirtyDocuments + 600, by: 500) {
+      let writes = try (start..<start + 500).map {
+        Write(
+          .update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["n": .integer(Int64(-$0))]))
+      }
+      last = try #require(try await fixture.commit(writes).commitTime)
+      // The quick one has each commit while the slow one takes nothing.
+      _ = try await quick.snapshot(at: last)
+    }
+    #expect(quick.view.resets == 0)
+    slow.block(false)
+    let documents = try await slow.snapshot(at: last)
+    #expect(slow.view.resets == 2)
+    #expect(documents[2]?.count == quick.view.documents[2]?.count)
+    #expect(Set(documents[2]?.keys.map { $0 } ?? []) == Set(quick.view.documents[2]?.keys.map { $0 } ?? []))
+    #expect(
+      Set(documents[4]?.keys.map { $0 } ?? []) == Set(try await fixture.query(limited).map(\.name.path)))
+    #expect(slow.view.violations.isEmpty && quick.view.violations.isEmpty)
+    // And it goes on from there.
+    let next = try #require(try await fixture.set("c/next", ["n": -1_000_000]).commitTime)
+    #expect(try await slow.snapshot(at: next)[4]?["c/next"] != nil)
+  }
+
+  @Test("a target of 100,000 documents takes thousands of changes without looking at each name for each")
+  func manyNames() async throws {
+    var budget = WatchBudget()
+    budget.changes = 10
+    let fixture = try EngineFixture(budget: budget)
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let names = try (0..<100_000).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }
+    stream.addTarget(WatchTarget(id: 2, .documents(names)))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    client.block(true)
+    var last = Timestamp.epoch
+    for start in stride(from: 90_000, to: 94_000, by: 500) {
+      let writes = names[start..<start + 500].map { Write(.update($0, fields: ["n": 1])) }
+      last = try #require(try await fixture.commit(writes).commitTime)
+    }
+    client.block(false)
+    #expect(try await client.snapshot(at: last)[2]?.count == 4_000)
+    #expect(client.view.resets == 0)
+    #expect(client.view.violations.isEmpty)
+  }
+
+  @Test("requests that wait, and a stream's targets, are bounded in bytes")
+  func requestBytes() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let query = fixture.selection(StructuredQuery(from: [.init("c")]))
+    stream.addTarget(WatchTarget(id: 2, query, bytes: EngineLimits.streamTargetBytes - 10))
+    stream.addTarget(WatchTarget(id: 4, query, bytes: 100))
+    try await eventually("the second is refused") { client.view.removed[4]??.code == .resourceExhausted }
+    #expect(client.view.current == [2])
+    stream.removeTarget(2)
+    stream.addTarget(WatchTarget(id: 4, query, bytes: 100))
+    try await eventually("there is room again") { client.view.current == [4] }
+    client.block(true)
+    for id in Int32(10)..<20 { stream.addTarget(WatchTarget(id: id, query, bytes: 10 << 20)) }
+    client.block(false)
+    try await eventually("the stream has ended") { client.view.failure?.code == .resourceExhausted }
+  }
+
+  @Test("a change in a limited listener's window costs what moves, not the window")
+  func windowCost() async throws {
+    let store = CountingStore(try MemoryStore())
+    let fixture = try EngineFixture(store: store)
+    for start in stride(from: 0, to: 3_000, by: 500) {
+      try await fixture.commit(
+        try (start..<start + 500).map {
+          Write(
+            .update(
+              try fixture.name(ResourcePath(["c", "d\($0)"])),
+              fields: ["a": .integer(Int64($0 % 2_999)), "b": 1]))
+        })
+    }
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let query = StructuredQuery(
+      from: [.init("c")], orderBy: [.init(FieldPath(field: "a"))], offset: 10, limit: 1_000)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    _ = store.takeCount()
+    // One that is skipped goes: one enters at either end. One comes back: one is pushed over either end.
+    for change in [nil, ["a": .integer(3), "b": 1], nil] as [MapValue?] {
+      let response =
+        if let change { try await fixture.set("c/d3", change) } else { try await fixture.delete("c/d3") }
+      let documents = try await client.snapshot(at: try #require(response.commitTime))
+      #expect(
+        Set(documents[2]?.keys.map { $0 } ?? []) == Set(try await fixture.query(query).map(\.name.path)))
+    }
+    let view = client.view
+    #expect(view.violations.isEmpty && view.resets == 0)
+    stream.close()
+    // Three queries of 1,010 results, to compare with: an entry and a document each, and some read ahead. What the
+    // listener itself read is little beside them.
+    let cost = store.takeCount()
+    #expect(cost < 3 * 3 * 1_010, "\(cost) rows")
+  }
+}
