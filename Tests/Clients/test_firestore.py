@@ -331,3 +331,20 @@ def write(document, value):
         return True
     except exceptions.GoogleAPICallError:
         return False
+
+
+def test_aggregates_count_sum_and_average(client, collection):
+    for index, fields in enumerate([{"n": 1, "k": "a"}, {"n": 2.5, "k": "a"}, {"n": "text", "k": "b"}, {"k": "b"}]):
+        collection.document(str(index)).set(fields)
+    assert [r.value for r in collection.count().get()[0]] == [4]
+    assert [r.value for r in collection.count(alias="all").get()[0]] == [4]
+    both = {r.alias: r.value for r in collection.count(alias="count").sum("n", alias="sum").avg("n", alias="avg").get()[0]}
+    assert both == {"count": 3, "sum": 3.5, "avg": 1.75}
+    few = collection.where(filter=FieldFilter("k", "==", "a")).limit(1)
+    assert [r.value for r in few.count().get()[0]] == [1]
+
+    @firestore.transactional
+    def counted(transaction):
+        return [r.value for r in collection.count().get(transaction=transaction)[0]]
+
+    assert counted(client.transaction()) == [4]

@@ -49,6 +49,34 @@ struct DirectRequestTests {
     #expect(try read(explained) { try RunQueryRequest(decoding: $0) }.explains)
   }
 
+  @Test("aggregations are read as the generated code reads them, on random queries")
+  func aggregations() throws {
+    var source = RandomValues(seed: 72)
+    for _ in 0..<1000 {
+      var query = AggregationQuery(source.structuredQuery(), [])
+      for _ in 0..<source.below(7) {
+        let op: AggregationQuery.Operator = source.pick([
+          .count(upTo: nil), .count(upTo: 7), .count(upTo: 1 << 40), .count(upTo: -1),
+          .sum(source.fieldPath()),
+          .average(source.fieldPath()),
+        ])
+        query.aggregations.append(.init(source.pick(["", "a", "ä"]), op))
+      }
+      let message = Google_Firestore_V1_RunAggregationQueryRequest.with {
+        $0.parent = "projects/p/databases/d/documents"
+        $0.structuredAggregationQuery = Google_Firestore_V1_StructuredAggregationQuery(query)
+        $0.readTime = Google_Protobuf_Timestamp(Timestamp(microseconds: 7))
+      }
+      let request = try read(message) { try RunAggregationQueryRequest(decoding: $0) }
+      #expect(request.parent == message.parent)
+      #expect(request.query == query, "\(query)")
+      #expect(request.consistency == .readTime(Timestamp(microseconds: 7)))
+      #expect(!request.explains)
+    }
+    let explained = Google_Firestore_V1_RunAggregationQueryRequest.with { $0.explainOptions.analyze = true }
+    #expect(try read(explained) { try RunAggregationQueryRequest(decoding: $0) }.explains)
+  }
+
   @Test("requests that create and update one document are read as the generated code reads them")
   func documents() throws {
     var source = RandomValues(seed: 72)

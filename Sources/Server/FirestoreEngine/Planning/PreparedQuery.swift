@@ -21,6 +21,8 @@ struct PreparedQuery: Sendable {
   let scope: Scope
   /// One condition of the form field = value, if all results meet one: the field and the value's encoding.
   let equality: (field: FieldPath, value: [UInt8])?
+  /// Fields that results must have beside those that the query itself looks at: those that are aggregated.
+  var requiredFields: [FieldPath] = []
 
   /// Validates and normalises.
   /// - Throws: INVALID_ARGUMENT, with the product's messages.
@@ -69,7 +71,9 @@ struct PreparedQuery: Sendable {
   var nameDirection: StructuredQuery.Direction? { orders.count == 1 ? orders.first?.direction : nil }
 
   /// Whether a document matches, limit and offset aside.
-  func matches(_ name: DocumentName, _ fields: MapValue) -> Bool { normalized.matches(name, fields) }
+  func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
+    normalized.matches(name, fields) && requiredFields.allSatisfy { fields.value(at: $0) != nil }
+  }
 
   /// The order of two matching documents.
   func compare(_ a: (DocumentName, MapValue), _ b: (DocumentName, MapValue)) -> Ordering {

@@ -36,4 +36,48 @@ public struct AggregationQuery: Hashable, Sendable {
     self.base = base
     self.aggregations = aggregations
   }
+
+  /// The aggregations, each with a name of its own; INVALID_ARGUMENT if there are none, too many, or wrong ones.
+  ///
+  /// Those without a name get `field_1`, `field_2` and so on, counting them alone.
+  public func namedAggregations() throws(FirestoreError) -> [Aggregation] {
+    if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty.") }
+    if aggregations.count > Limits.aggregations {
+      throw .invalidArgument(
+        "The query has \(aggregations.count) aggregations; at most \(Limits.aggregations) are allowed.")
+    }
+    var named: [Aggregation] = []
+    var unnamed = 0
+    for var aggregation in aggregations {
+      if aggregation.alias.isEmpty {
+        unnamed += 1
+        aggregation.alias = "field_\(unnamed)"
+      }
+      let alias = aggregation.alias
+      try DocumentValidation.validate(fieldName: alias)
+      if named.contains(where: { $0.alias.hasSameUTF8(as: alias) }) {
+        throw .invalidArgument("Aggregation aliases contain duplicate alias: \(alias).")
+      }
+      switch aggregation.op {
+      case .count(let bound):
+        if let bound, bound <= 0 {
+          throw .invalidArgument("The 'up_to' of a count must be greater than 0, not \(bound).")
+        }
+      case .sum(let field), .average(let field):
+        if field.isDocumentID { throw .invalidArgument("Aggregations are not supported for __name__.") }
+      }
+      named.append(aggregation)
+    }
+    return named
+  }
+
+  /// The fields whose numbers are aggregated: only documents that have all of them count, also for `count`.
+  public var fields: [FieldPath] {
+    aggregations.compactMap { aggregation in
+      switch aggregation.op {
+      case .count: nil
+      case .sum(let field), .average(let field): field
+      }
+    }
+  }
 }

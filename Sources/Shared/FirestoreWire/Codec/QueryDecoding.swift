@@ -102,7 +102,7 @@ extension ProtobufReader {
   }
 
   /// The text in a `FieldReference`.
-  private mutating func fieldReference() throws(FirestoreError) -> String {
+  mutating func fieldReference() throws(FirestoreError) -> String {
     var text = ""
     while let tag = try nextTag() {
       guard tag.field == 2 else {

@@ -30,6 +30,7 @@ struct FirestoreService: Sendable {
         "ListCollectionIds": unary(listCollectionIDs),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
+        "RunAggregationQuery": streaming(runAggregationQuery),
         "Write": .duplex { head, responder in WriteCall(self, head, responder) },
         "Listen": .duplex { head, responder in ListenCall(self, head, responder) },
       ])

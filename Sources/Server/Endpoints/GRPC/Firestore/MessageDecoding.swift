@@ -51,6 +51,7 @@ extension CommitRequest: DirectRequest {}
 extension CreateDocumentRequest: DirectRequest {}
 extension ListenStreamRequest: DirectRequest {}
 extension RunQueryRequest: DirectRequest {}
+extension RunAggregationQueryRequest: DirectRequest {}
 extension UpdateDocumentRequest: DirectRequest {}
 extension WriteStreamRequest: DirectRequest {}
 

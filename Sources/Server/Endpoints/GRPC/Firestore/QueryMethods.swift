@@ -51,4 +51,20 @@ extension FirestoreService {
       if buffer.readableBytes > 0 { try await responder.send(buffer) }
     }
   }
+
+  @Sendable func runAggregationQuery(
+    _ request: RunAggregationQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
+  ) async throws {
+    let parent = try ParentName(parsing: request.parent)
+    let caller = try caller(head)
+    guard let query = request.query else {
+      throw FirestoreError.invalidArgument("only structured queries are supported")
+    }
+    guard !request.explains else {
+      throw FirestoreError.unimplemented("Explaining a query is not implemented by this server.")
+    }
+    let result = try await engine.runAggregationQuery(
+      query, under: parent, consistency: request.consistency, as: caller)
+    try await responder.send(try ResponseEncoding.aggregation(result))
+  }
 }

@@ -119,6 +119,26 @@ enum ResponseEncoding {
     }
     return buffer
   }
+
+  /// RunAggregationQuery: one message with the result; a transaction begun by the call comes alone before it.
+  static func aggregation(_ result: AggregationResult) throws -> ByteBuffer {
+    var buffer = ByteBuffer()
+    if let token = result.transaction {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(2, token) }
+    }
+    try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+      buffer.writeMessage(1) { buffer in
+        for entry in result.fields.entries {
+          buffer.writeMessage(2) { buffer in
+            buffer.writeField(1, entry.key)
+            buffer.writeField(2, DocumentCodec.encode(entry.value))
+          }
+        }
+      }
+      buffer.writeField(3, result.readTime)
+    }
+    return buffer
+  }
 }
 
 extension ByteBuffer {

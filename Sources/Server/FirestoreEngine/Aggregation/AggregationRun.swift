@@ -1,0 +1,64 @@
+// Aggregates over a query's results, folded page by page.
+
+import FirestoreModel
+import OrderedStore
+
+/// An aggregation under way.
+struct AggregationRun {
+  private struct Part {
+    let alias: String
+    let op: AggregationQuery.Operator
+    var sum = NumberSum()
+  }
+
+  /// The query whose results are folded.
+  let query: PreparedQuery
+  private var parts: [Part]
+  private var count: Int64 = 0
+
+  /// - Throws: INVALID_ARGUMENT for a query or aggregations that break the rules.
+  init(_ aggregation: AggregationQuery, under parent: ParentName) throws(FirestoreError) {
+    let named = try aggregation.namedAggregations()
+    parts = named.map { Part(alias: $0.alias, op: $0.op) }
+    var base = aggregation.base
+    base.select = nil
+    // Counting further than anyone asked would only cost.
+    var bound: Int64 = 0
+    for aggregation in named {
+      if case .count(let upTo?) = aggregation.op { bound = max(bound, upTo) } else { bound = .max }
+    }
+    // Not for a limit that is wrong: it has to be refused.
+    if bound < .max, base.limit.map({ Int64($0) > bound }) ?? true { base.limit = Int(clamping: bound) }
+    var prepared = try PreparedQuery(Query(parent: parent, base))
+    prepared.requiredFields = aggregation.fields
+    query = prepared
+  }
+
+  /// Adds a page of results.
+  mutating func add(_ documents: [StoredDocument]) throws(FirestoreError) {
+    count += Int64(documents.count)
+    guard !query.requiredFields.isEmpty else { return }
+    for document in documents {
+      let fields = try document.fields()
+      for index in parts.indices {
+        switch parts[index].op {
+        case .count: break
+        case .sum(let field), .average(let field):
+          if let value = fields.value(at: field) { parts[index].sum.add(value) }
+        }
+      }
+    }
+  }
+
+  /// What came out.
+  var result: MapValue {
+    MapValue(
+      parts.map { part -> (String, Value) in
+        switch part.op {
+        case .count(let bound): (part.alias, .integer(min(count, bound ?? .max)))
+        case .sum: (part.alias, part.sum.sum)
+        case .average: (part.alias, part.sum.average)
+        }
+      })
+  }
+}
