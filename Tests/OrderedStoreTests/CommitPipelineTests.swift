@@ -121,6 +121,39 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
+  @Test("of a commit whose write failed nobody hears: no reader, no log, no follower")
+  func failedCommitsStayUnseen() async throws {
+    let engine = GatedEngine()
+    let (store, database) = try await open(engine)
+    let heard = Guarded<[StoredValue]>([])
+    let subscription = database.follow { record in heard.withLock { $0.append(record.payload) } }
+    let kept = try await database.execute(validating: nil) { state in
+      try state.set([1], [1])
+      try state.log([1], nil)
+    }
+    engine.shut()
+    let lost = (UInt8(2)...9).map { value in
+      Task {
+        try await database.execute(validating: nil) { state in
+          try state.set([1], [value])
+          try state.log([value], nil)
+        }
+      }
+    }
+    await engine.heldBack()
+    engine.release(failing: .unavailable("input/output error"))
+    for task in lost { await #expect(throws: StoreError.self) { try await task.value } }
+    #expect(heard.withLock { $0 } == [[1]])
+    #expect(try await database.log(after: .zero, limit: 99).map(\.version) == [kept.version])
+    #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
+    #expect(database.latestVersion == kept.version)
+    await #expect(throws: StoreError.versionInFuture) {
+      try await database.read(at: Version(microseconds: kept.version.microseconds + 1)) { _ in }
+    }
+    subscription.cancel()
+    try await store.close()
+  }
+
   @Test(
     "a conflict with a commit in flight is answered once that commit is durable, so that a retry reads it")
   func conflictsWait() async throws {

@@ -78,6 +78,28 @@ extension ConformanceCheck {
         try expectEqual(now, 0, "rows now")
       }
     },
+    ConformanceCheck("large commits that come together all get through") { run in
+      try await run.withDatabase(history: .openReads) { database in
+        let large = StoredValue(repeating: 7, count: 12 << 20)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for index in UInt8(0)..<10 {
+            group.addTask {
+              _ = try await database.execute(validating: nil) { state in
+                try state.set([index], large)
+                try state.set([100], number: try state.number([100]) + 1)
+              }
+            }
+          }
+          try await group.waitForAll()
+        }
+        let count = try await database.read(at: nil) { try $0.number([100]) }
+        try expectEqual(count, 10, "commits")
+        for index in UInt8(0)..<10 {
+          let size = try await database.read(at: nil) { try $0.get([index])?.value.count }
+          try expectEqual(size, large.count, "bytes of value \(index)")
+        }
+      }
+    },
     ConformanceCheck("names of databases have 1 to 1,024 bytes") { run in
       let store = try await run.open()
       let longest = String(repeating: "n", count: 1024)

@@ -118,6 +118,26 @@ extension ConformanceCheck {
         subscription.cancel()
       }
     },
+    ConformanceCheck("a follower may end itself and begin another while it hears of a commit") { run in
+      try await run.withDatabase { database in
+        let heard = Guarded<[StoredValue]>([])
+        let later = Guarded<[StoredValue]>([])
+        let subscriptions = Guarded<[any LogSubscription]>([])
+        let first = database.follow { record in
+          heard.withLock { $0.append(record.payload) }
+          for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
+          let next = database.follow { record in later.withLock { $0.append(record.payload) } }
+          subscriptions.withLock { $0.append(next) }
+        }
+        subscriptions.withLock { $0.append(first) }
+        for byte in UInt8(1)...3 {
+          _ = try await database.execute(validating: nil) { try $0.log([byte], nil) }
+        }
+        try expectEqual(heard.withLock { $0 }, [[1]], "what the first heard")
+        try expectEqual(later.withLock { $0 }, [[2], [3]], "what the second heard")
+        for subscription in subscriptions.withLock({ $0 }) { subscription.cancel() }
+      }
+    },
     ConformanceCheck("a cancelled follower hears nothing more") { run in
       try await run.withDatabase { database in
         let count = Guarded(0)

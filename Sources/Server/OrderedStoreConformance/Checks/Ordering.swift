@@ -60,6 +60,37 @@ extension ConformanceCheck {
         }
       }
     },
+    ConformanceCheck("scans and reads inside a scan see the same state, now, in the past and in a body") {
+      run in
+      try await run.withDatabase { database in
+        let keys = (UInt8(0)..<12).map { Key([$0, 0]) }
+        let first = try await database.execute(validating: nil) { state in
+          for key in keys { try state.set(key, [1]) }
+        }
+        _ = try await database.execute(validating: nil) { state in
+          for key in keys where key[0] % 3 == 0 { try state.set(key, [2]) }
+        }
+        @Sendable func nested(_ view: any ReadView) throws -> [StoredValue] {
+          var seen: [StoredValue] = []
+          let whole = try view.rows(.all, reverse: true)
+          try view.scan(.all, reverse: false) { key, value, writtenAt in
+            let key = Key(key)
+            let row = ModelRow(key: key, value: StoredValue(value), writtenAt: writtenAt)
+            try expectEqual(try view.row(key), row, "the row under the scan")
+            try expectEqual(try view.rows(.all, reverse: true), whole, "a scan inside a scan")
+            seen.append(row.value)
+            return true
+          }
+          return seen
+        }
+        let now = keys.map { [$0[0] % 3 == 0 ? UInt8(2) : 1] }
+        try expectEqual(try await database.read(at: nil, nested), now, "values now")
+        try expectEqual(
+          try await database.read(at: first.version, nested), keys.map { _ in [1] }, "values then")
+        try expectEqual(
+          try await database.execute(validating: nil) { try nested($0) }.result, now, "in a body")
+      }
+    },
     ConformanceCheck("a body may write while it scans, and the scan shows the state it began with") { run in
       try await run.withDatabase { database in
         _ = try await database.execute(validating: nil) { state in
