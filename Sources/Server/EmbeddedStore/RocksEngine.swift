@@ -25,8 +25,9 @@ final class RocksEngine: StorageEngine {
   func commit(_ batch: any EngineBatch, sync: Bool) throws {
     guard let batch = batch as? RocksBatch else { throw StoreError(.corrupted, "a batch of another engine") }
     guard let handle = handle.withLock({ $0 }) else { throw RocksEngine.isClosed }
+    RocksHandle.countNothing()
     try RocksError.check("writing to \(path)") { error in
-      rocksdb_write(handle.database, sync ? handle.synced : handle.unsynced, batch.batch, error)
+      rocksdb_write(handle.database, sync ? handle.synced : handle.unsynced, batch.inKeyOrder(), error)
     }
   }
 
@@ -66,54 +67,6 @@ private final class ClosedSnapshot: EngineSnapshot {
   func cursor(from start: Key, to end: Key, _ tier: ReadTier) throws -> any EngineCursor {
     throw RocksEngine.isClosed
   }
-}
-
-/// RocksDB's write batch: the bytes that go to its log, gathered once.
-// Safety: the store guards a batch with the lock of the group it belongs to.
-final class RocksBatch: EngineBatch, @unchecked Sendable {
-  let batch: OpaquePointer?
-
-  init() { batch = rocksdb_writebatch_create() }
-
-  deinit { rocksdb_writebatch_destroy(batch) }
-
-  var byteCount: Int {
-    var size = 0
-    _ = rocksdb_writebatch_data(batch, &size)
-    return size
-  }
-
-  var isEmpty: Bool { rocksdb_writebatch_count(batch) == 0 }
-
-  func put(_ key: UnsafeRawBufferPointer, _ head: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
-    if head.isEmpty {
-      rocksdb_writebatch_put(batch, key.characters, key.count, value.characters, value.count)
-      return
-    }
-    var keyPart: UnsafePointer<CChar>? = key.characters
-    var keySize = key.count
-    var parts: (UnsafePointer<CChar>?, UnsafePointer<CChar>?) = (head.characters, value.characters)
-    var sizes = (head.count, value.count)
-    withUnsafePointer(to: &parts) { parts in
-      parts.withMemoryRebound(to: UnsafePointer<CChar>?.self, capacity: 2) { parts in
-        withUnsafePointer(to: &sizes) { sizes in
-          sizes.withMemoryRebound(to: Int.self, capacity: 2) { sizes in
-            rocksdb_writebatch_putv(batch, 1, &keyPart, &keySize, 2, parts, sizes)
-          }
-        }
-      }
-    }
-  }
-
-  func delete(_ key: UnsafeRawBufferPointer) {
-    rocksdb_writebatch_delete(batch, key.characters, key.count)
-  }
-
-  func deleteRange(from start: UnsafeRawBufferPointer, to end: UnsafeRawBufferPointer) {
-    rocksdb_writebatch_delete_range(batch, start.characters, start.count, end.characters, end.count)
-  }
-
-  func removeAll() { rocksdb_writebatch_clear(batch) }
 }
 
 extension UnsafeRawBufferPointer {

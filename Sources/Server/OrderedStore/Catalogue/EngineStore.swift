@@ -201,6 +201,7 @@ package final class EngineStore: OrderedStore {
       outcome.broadcast()
     }
     pipeline.submit(commit, rows)
+    pipeline.release()
     if let failure = outcome.wait(until: { $0 }) { throw failure }
   }
 

@@ -39,6 +39,8 @@ final class CommitPipeline: Sendable {
     var spare: Group?
     var failure: StoreError?
     var stopping = false
+    /// Whether the open group may be written.
+    var isDue = false
   }
 
   /// How far ahead of the clock the ceiling is persisted, in microseconds.
@@ -68,18 +70,36 @@ final class CommitPipeline: Sendable {
   /// The highest version that may be published without a write.
   var durableCeiling: Version { ceiling.withLock { $0 } }
 
-  /// Puts a sequenced call into the next group; `write` adds its rows. May wait for room: never on the cooperative pool.
+  /// Puts a sequenced call into the next group; `write` adds its rows. It stays there until ``release()``. May wait for
+  /// room: never on the cooperative pool.
   func submit(_ commit: SequencedCommit, _ write: (any EngineBatch) -> Void = { _ in }) {
     let failure: StoreError? = state.wait { state -> StoreError?? in
       if let failure = state.failure { return .some(failure) }
-      if state.open.batch.byteCount > CommitPipeline.groupBytes { return nil }
+      if state.open.batch.byteCount > CommitPipeline.groupBytes {
+        // Nobody releases what this call waits behind, should the same thread have submitted it.
+        if !state.isDue {
+          state.isDue = true
+          self.state.broadcast()
+        }
+        return nil
+      }
       write(state.open.batch)
       state.open.commits.append(commit)
       state.open.newest = max(state.open.newest, commit.version)
       return .some(nil)
     }
-    state.broadcast()
     if let failure { commit.done(failure) }
+  }
+
+  /// Lets what was submitted be written. Whoever submits calls this once there is nothing more at hand, so that calls
+  /// which came together share a sync, instead of the first taking one for itself.
+  func release() {
+    let wakes = state.withLock { state in
+      guard !state.open.commits.isEmpty, !state.isDue else { return false }
+      state.isDue = true
+      return true
+    }
+    if wakes { state.broadcast() }
   }
 
   /// Ends ``run()`` once everything submitted is written.
@@ -119,7 +139,8 @@ final class CommitPipeline: Sendable {
 
   private func nextGroup() -> Group? {
     let next: Group?? = state.wait { state -> Group?? in
-      if !state.open.commits.isEmpty {
+      if !state.open.commits.isEmpty, state.isDue || state.stopping {
+        state.isDue = false
         let group = state.open
         state.open = state.spare ?? Group(engine.makeBatch())
         state.spare = nil

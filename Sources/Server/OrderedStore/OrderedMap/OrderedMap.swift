@@ -98,10 +98,13 @@ package struct OrderedMap<Value> {
     return old
   }
 
-  /// Removes a key; returns the value it had.
+  /// Removes a key, if its value is one to remove; returns the value it had then.
   @discardableResult
-  package mutating func removeValue(forKey key: Key) -> Value? {
-    let removed = key.withUnsafeBytes { Self.remove($0, from: &root) }
+  @inline(__always)
+  package mutating func removeValue(
+    forKey key: Key, where condition: (Value) -> Bool = { _ in true }
+  ) -> Value? {
+    let removed = key.withUnsafeBytes { Self.remove($0, from: &root, where: condition) }
     guard removed != nil else { return nil }
     count -= 1
     while root.children.count == 1 { root = root.children[0] }
@@ -155,16 +158,18 @@ package struct OrderedMap<Value> {
     return Split(separator: separator, right: right)
   }
 
-  private static func remove(_ key: UnsafeRawBufferPointer, from node: inout Node) -> Value? {
+  private static func remove(
+    _ key: UnsafeRawBufferPointer, from node: inout Node, where condition: (Value) -> Bool
+  ) -> Value? {
     if !isKnownUniquelyReferenced(&node) { node = node.copy() }
     if node.isLeaf {
       let index = node.lowerBound(key)
-      guard node.holds(key, at: index) else { return nil }
+      guard node.holds(key, at: index), condition(node.values[index]) else { return nil }
       node.keys.remove(at: index)
       return node.values.remove(at: index)
     }
     let index = node.childIndex(key)
-    let removed = remove(key, from: &node.children[index])
+    let removed = remove(key, from: &node.children[index], where: condition)
     if removed != nil, node.children.count > 1, node.children[index].isBare {
       node.children.remove(at: index)
       node.keys.remove(at: max(index - 1, 0))

@@ -31,9 +31,7 @@ struct Overlay {
   /// Drops what a durable state up to `version` holds.
   mutating func settle(_ version: Version) {
     while head < flights.count, flights[head].version <= version {
-      for key in flights[head].keys {
-        if let entry = entries[key], entry.version <= version { entries.removeValue(forKey: key) }
-      }
+      for key in flights[head].keys { entries.removeValue(forKey: key) { $0.version <= version } }
       flights[head].keys = []
       head += 1
     }
