@@ -35,6 +35,8 @@ public final class FirestoreEngine: Sendable {
 
   private struct State {
     var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
+    /// Those of them that are open.
+    var opened: [DatabaseName: FirestoreDatabase] = [:]
     var isShutDown = false
   }
 
@@ -81,7 +83,13 @@ public final class FirestoreEngine: Sendable {
     try await open(name, creating: options.createsDatabases)
   }
 
+  /// A database that is open already; nil for others, and once the engine shuts down.
+  func openDatabase(_ name: DatabaseName) -> FirestoreDatabase? {
+    state.withLock { $0.isShutDown ? nil : $0.opened[name] }
+  }
+
   private func open(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
+    if let database = openDatabase(name) { return database }
     let opening = try state.withLock { state in
       if state.isShutDown { throw FirestoreError.unavailable("The server is shutting down.") }
       if let opening = state.databases[name] { return opening }
@@ -104,6 +112,8 @@ public final class FirestoreEngine: Sendable {
     }
     let rows = try await store.database(
       named: catalogueName, history: .seconds(EngineLimits.historySeconds))
-    return FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
+    let database = FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
+    state.withLock { $0.opened[name] = database }
+    return database
   }
 }

@@ -21,6 +21,25 @@ extension FirestoreEngine {
     }
   }
 
+  /// Applies writes outside of any transaction, in order, all or none, without a task that waits for the outcome.
+  ///
+  /// - Parameter answer: called once, on any thread, where it must be quick and must not block: with what
+  ///   ``commit(in:_:transaction:as:)`` would return or throw, or with nil if that has to be called instead, because
+  ///   something has to be waited for: the database's opening, or another transaction's locks. Nothing has been
+  ///   written then.
+  public func tryCommit(
+    in name: DatabaseName, _ writes: [Write], as caller: Caller,
+    answer: @escaping @Sendable (Result<CommitResponse, FirestoreError>?) -> Void
+  ) {
+    do throws(FirestoreError) {
+      for write in writes { try write.validate(in: name) }
+    } catch {
+      return answer(.failure(error))
+    }
+    guard !writes.isEmpty, let database = openDatabase(name) else { return answer(nil) }
+    database.tryCommit(writes, as: caller, answer: answer)
+  }
+
   /// Creates a document; without an id under one of twenty random letters and digits.
   /// - Throws: ALREADY_EXISTS if there is one.
   public func createDocument(

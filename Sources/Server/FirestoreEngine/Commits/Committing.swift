@@ -22,6 +22,42 @@ extension FirestoreDatabase {
     return CommitResponse(writeResults: results, commitTime: version.timestamp)
   }
 
+  /// Commits outside of any transaction; `answer` is told once, on a thread of the store's: nil if a lock is in the way,
+  /// which only the waiting form can wait for.
+  func tryCommit(
+    _ writes: [Write], as caller: Caller,
+    answer: @escaping @Sendable (Result<CommitResponse, FirestoreError>?) -> Void
+  ) {
+    let writer = makeWriter()
+    let locks = locks
+    rows.execute(
+      validating: nil,
+      { view in try self.sequence(view, as: writer, for: nil) { try self.plan(writes, as: caller, $0) } }
+    ) { outcome in
+      locks.leave(writer)
+      switch outcome {
+      case .success(let committed):
+        answer(
+          .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
+      case .failure(is Blocked): answer(nil)
+      case .failure(let error): answer(.failure(FirestoreError(error)))
+      }
+    }
+  }
+
+  /// Plans a commit and writes it, in the sequencer.
+  private func sequence(
+    _ view: any Sequenced, as writer: UInt64, for owner: LockTable.Owner?,
+    _ plan: (any Sequenced) throws -> CommitPlan
+  ) throws -> [WriteResult] {
+    let plan = try plan(view)
+    guard locks.enter(plan.footprint, as: writer, for: owner) else {
+      throw Blocked(footprint: plan.footprint)
+    }
+    try plan.write(to: view)
+    return plan.results
+  }
+
   /// Commits one update and returns the document as it is then.
   func update(_ write: Write, as caller: Caller) async throws -> StoredDocument {
     let document = Guarded<StoredDocument?>(nil)
@@ -59,12 +95,7 @@ extension FirestoreDatabase {
       do {
         defer { locks.leave(writer) }
         let committed = try await rows.execute(validating: reads) { view in
-          let plan = try plan(view)
-          guard locks.enter(plan.footprint, as: writer, for: owner) else {
-            throw Blocked(footprint: plan.footprint)
-          }
-          try plan.write(to: view)
-          return plan.results
+          try self.sequence(view, as: writer, for: owner, plan)
         }
         return (committed.result, committed.version)
       } catch let blocked as Blocked {

@@ -35,16 +35,13 @@ final class EngineDatabase: OrderedDatabase {
   }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
-  ) async throws -> Committed<Result> {
-    try await withCheckedThrowingContinuation { continuation in
-      do {
-        try core.sequencer.enqueue { sequencer in
-          sequencer.execute(validating: reads, body) { continuation.resume(with: $0) }
-        }
-      } catch {
-        continuation.resume(throwing: error)
-      }
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+  ) {
+    do {
+      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
+    } catch {
+      answer(.failure(error))
     }
   }
 

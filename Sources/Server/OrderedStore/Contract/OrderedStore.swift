@@ -70,11 +70,15 @@ public protocol OrderedDatabase: Sendable {
   /// each other's sync. Bodies run one at a time in the order of the calls. The call returns once the commit is
   /// durable. A body that throws writes nothing. A body that writes nothing and logs nothing commits nothing:
   /// its result is returned once everything it saw is durable, with that state's version.
-  /// - Parameter reads: what the caller read earlier; the body runs only if none of it changed since.
-  /// - Throws: ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
+  /// - Parameters:
+  ///   - reads: what the caller read earlier; the body runs only if none of it changed since.
+  ///   - answer: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
+  ///     for a call that is refused at once. It must be quick and must not block. Errors are
+  ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
-  ) async throws -> Committed<Result>
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+  )
 
   /// Hands out a version above every commit so far and below every later one, so that a read time given to a client
   /// without a commit stays truthful. Monotonic over restarts.
@@ -90,6 +94,17 @@ public protocol OrderedDatabase: Sendable {
   /// It must be quick and must not block. Returns the version after which delivery starts: everything up to
   /// and including it is in ``log(after:limit:)`` or a `read`.
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription
+}
+
+extension OrderedDatabase {
+  /// Runs a read-modify-write as ``execute(validating:_:answer:)`` does, and returns or throws its outcome.
+  public func execute<Result: Sendable>(
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+  ) async throws -> Committed<Result> {
+    try await withCheckedThrowingContinuation { continuation in
+      execute(validating: reads, body) { continuation.resume(with: $0) }
+    }
+  }
 }
 
 /// A consistent view of a database at one version.

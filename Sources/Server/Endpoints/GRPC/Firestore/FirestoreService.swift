@@ -25,7 +25,7 @@ struct FirestoreService: Sendable {
         "UpdateDocument": unary(updateDocument),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
-        "Commit": unary(commit),
+        "Commit": .attempted(tryCommit, unaryBody(commit)),
         "Rollback": unary(rollback),
         "ListCollectionIds": unary(listCollectionIDs),
         "BatchGetDocuments": streaming(batchGetDocuments),
@@ -56,7 +56,13 @@ struct FirestoreService: Sendable {
   private func unary<Request: DirectRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> GRPCMethods.Method {
-    .unary { head, message in
+    .unary(unaryBody(body))
+  }
+
+  private func unaryBody<Request: DirectRequest>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
+  ) -> @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer {
+    { head, message in
       do {
         return try await body(try Request(request: message), head)
       } catch let error as FirestoreError {

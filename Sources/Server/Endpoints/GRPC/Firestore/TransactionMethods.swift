@@ -28,6 +28,31 @@ extension FirestoreService {
         in: database, request.writes, transaction: request.transaction, as: caller))
   }
 
+  /// Commits without a task where nothing has to be waited for but the disk: the busiest call of all.
+  @Sendable func tryCommit(
+    _ head: GRPCRequestHead, _ message: ByteBuffer,
+    _ answer: @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void
+  ) {
+    do throws(FirestoreError) {
+      let request = try CommitRequest(request: message)
+      let database = try DatabaseName(parsing: request.database)
+      let caller = try caller(head)
+      guard request.transaction == nil else { return answer(nil) }
+      engine.tryCommit(in: database, request.writes, as: caller) { outcome in
+        answer(
+          outcome.map { outcome in
+            Result {
+              do { return try ResponseEncoding.commit(try outcome.get()) } catch let error as FirestoreError {
+                throw GRPCStatus(error)
+              }
+            }
+          })
+      }
+    } catch {
+      answer(.failure(GRPCStatus(error)))
+    }
+  }
+
   @Sendable func rollback(
     _ request: Google_Firestore_V1_RollbackRequest, _ head: GRPCRequestHead
   ) async throws -> ByteBuffer {

@@ -13,6 +13,11 @@ public struct GRPCMethods: Sendable {
   public enum Method: Sendable {
     /// One request, one answer.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request, one answer, at first without a task of its own: the first closure tells the outcome once, from
+    /// any thread, or nil; then the second serves the call as ``unary(_:)`` does.
+    case attempted(
+      @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void) ->
+        Void, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, any number of answers.
     case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, GRPCResponder) async throws -> Void)
     /// A conversation; the closure runs on the stream's event loop.

@@ -69,7 +69,8 @@ public final class GRPCResponder: Sendable {
     _ = tasks.start(operation)
   }
 
-  private func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {
+  /// Runs `body` with the stream's handler on its event loop: now if this is it.
+  func onLoop(_ body: @escaping @Sendable (GRPCStreamHandler) -> Void) {
     if eventLoop.inEventLoop {
       body(handler.value)
     } else {

@@ -202,6 +202,14 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
           responder.finish(Self.status(of: error, log, head.path))
         }
       }
+    case .attempted(let attempt, let otherwise):
+      attempt(head, message) { outcome in
+        switch outcome {
+        case .success(let answer): responder.complete(answer)
+        case .failure(let error): responder.finish(Self.status(of: error, log, head.path))
+        case nil: responder.onLoop { $0.retry(.unary(otherwise), head, message) }
+        }
+      }
     case .serverStreaming(let body):
       task = connection.tasks.start {
         do {
@@ -213,6 +221,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       }
     case .duplex: break
     }
+  }
+
+  /// Serves a call in the way that may wait, unless it has ended meanwhile.
+  private func retry(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
+    if case .running = phase { run(method, head, message) }
   }
 
   private func start(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
