@@ -1,6 +1,7 @@
 // The document every Firestore measurement uses: about 300 bytes, eight indexed fields.
 
 import FirestoreProtobuf
+import NIOCore
 import SwiftProtobuf
 
 enum BenchmarkDocument {
@@ -46,5 +47,45 @@ enum BenchmarkDocument {
       ]
     }
     return try request.serializedBytes()
+  }
+}
+
+/// Commit requests, encoded before the clock starts: the load generator shares the machine with the server.
+struct CommitRequests: Sendable {
+  private static let digits = 20
+  private let requests: [[UInt8]]
+  private let places: [Int]
+
+  /// Encodes requests that write `count` different documents.
+  init(count: Int) throws {
+    let id = String(repeating: "0", count: Self.digits)
+    let pattern = Array(("items/" + id).utf8)
+    var requests: [[UInt8]] = []
+    var places: [Int] = []
+    for seed in 0..<count {
+      let request = try BenchmarkDocument.commit(id: id, seed: seed)
+      guard
+        let place = (0...(request.count - pattern.count)).first(where: {
+          request[$0..<($0 + pattern.count)].elementsEqual(pattern)
+        })
+      else { throw BenchmarkFailure("the encoded request does not hold the document's id") }
+      requests.append(request)
+      places.append(place + pattern.count - Self.digits)
+    }
+    self.requests = requests
+    self.places = places
+  }
+
+  /// A framed request that writes a document of its own. Ids do not come in order, as those that clients make do not.
+  func request(_ number: Int) -> ByteBuffer {
+    let index = number % requests.count
+    var buffer = framed(requests[index])
+    var rest = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
+    let end = buffer.readerIndex + 5 + places[index] + Self.digits
+    for digit in 1...Self.digits {
+      buffer.setInteger(UInt8(ascii: "0") + UInt8(rest % 10), at: end - digit)
+      rest /= 10
+    }
+    return buffer
   }
 }

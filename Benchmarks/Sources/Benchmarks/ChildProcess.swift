@@ -61,6 +61,19 @@ final class ChildProcess {
     return kilobytes * 1024
   }
 
+  /// Processor time of all its threads so far, in seconds; nil where the system does not tell it in a file.
+  func processorSeconds() -> Double? {
+    guard let text = try? String(contentsOfFile: "/proc/\(identifier)/stat", encoding: .utf8),
+      let end = text.lastIndex(of: ")")
+    else { return nil }
+    // The fields behind the name, which stands in brackets: user and system time are the 12th and 13th, in ticks.
+    let fields = text[text.index(after: end)...].split(separator: " ")
+    guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
+      return nil
+    }
+    return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+
   func stop() {
     process.terminate()
     process.waitUntilExit()

@@ -12,6 +12,8 @@ struct Setting: Sendable {
   var own: String
   var seconds: Double
   var group: any EventLoopGroup
+  /// Where measurements leave the server's processor time for one call, in microseconds.
+  let processorTimes = NIOLockedValueBox<[Double]>([])
 
   /// Starts Hearth on free ports; returns the process and the port of the asked-for database.
   func startHearth(_ storage: [String], database: Bool) throws -> ChildProcess {
@@ -40,11 +42,13 @@ struct Setting: Sendable {
 
 /// Unary calls per second: `connections` clients with `depth` calls in flight each.
 private func unaryRate(
-  port: Int, setting: Setting, connections: Int, depth: Int, path: String,
+  _ server: ChildProcess, setting: Setting, connections: Int, depth: Int, path: String,
   body: @escaping @Sendable (_ client: Int, _ call: Int) -> ByteBuffer
 ) async throws -> Double {
   var clients: [GRPCConnection] = []
-  for _ in 0..<connections { clients.append(try await GRPCConnection.connect(port: port, on: setting.group)) }
+  for _ in 0..<connections {
+    clients.append(try await GRPCConnection.connect(port: server.port, on: setting.group))
+  }
   let done = ManagedAtomicCount()
   let failed = ManagedAtomicCount()
   let stop = NIOLockedValueBox(false)
@@ -67,11 +71,15 @@ private func unaryRate(
     }
   }
   try await Task.sleep(for: .seconds(warmUp))
+  let processorBefore = server.processorSeconds()
   let before = done.value
   let start = ContinuousClock.now
   try await Task.sleep(for: .seconds(setting.seconds))
   let count = done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
+  if let processorBefore, let processor = server.processorSeconds(), count > 0 {
+    setting.processorTimes.withLockedValue { $0.append((processor - processorBefore) / Double(count) * 1e6) }
+  }
   let failures = failed.value
   stop.withLockedValue { $0 = true }
   for client in clients { await client.close() }
@@ -92,12 +100,10 @@ func durableCommits(_ setting: Setting) async throws -> Double {
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
+  let requests = try CommitRequests(count: 512)
   return try await unaryRate(
-    port: server.port, setting: setting, connections: 64, depth: 1,
-    path: "/google.firestore.v1.Firestore/Commit"
-  ) { client, call in
-    framed((try? BenchmarkDocument.commit(id: "c\(client)-\(call)", seed: client * 31 + call)) ?? [])
-  }
+    server, setting: setting, connections: 64, depth: 1, path: "/google.firestore.v1.Firestore/Commit"
+  ) { client, call in requests.request(client << 32 | call) }
 }
 
 /// The bare engine's durable documents per second, in batches of 100.
@@ -121,24 +127,24 @@ func getDocument(_ setting: Setting) async throws -> Double {
     throw BenchmarkFailure("the document could not be written: status \(put.status)")
   }
   await writer.close()
-  return try await getDocumentRate(port: server.port, setting)
+  return try await getDocumentRate(server, setting)
 }
 
 /// The same against a bare NIOHTTP2 handler with the same protobuf messages.
 func bareGetDocument(_ setting: Setting) async throws -> Double {
   let server = try setting.startBare("bare-http2")
   defer { server.stop() }
-  return try await getDocumentRate(port: server.port, setting)
+  return try await getDocumentRate(server, setting)
 }
 
-private func getDocumentRate(port: Int, _ setting: Setting) async throws -> Double {
+private func getDocumentRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
   let name = Array(BenchmarkDocument.name("bare").utf8)
   // GetDocumentRequest: field 1, the name.
   var request: [UInt8] = [0x0A, UInt8(name.count)]
   request += name
   let body = framed(request)
   return try await unaryRate(
-    port: port, setting: setting, connections: 8, depth: 16,
+    server, setting: setting, connections: 8, depth: 16,
     path: "/google.firestore.v1.Firestore/GetDocument"
   ) { _, _ in body }
 }

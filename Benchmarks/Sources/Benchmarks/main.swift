@@ -1,6 +1,7 @@
 // `make bench`: interleaved runs of each measurement and its reference, medians, and the ratio beside its goal.
 
 import Foundation
+import NIOConcurrencyHelpers
 import NIOPosix
 
 struct Row {
@@ -59,18 +60,24 @@ func printTable() async throws {
   let rounds = Int(option("--rounds", "5")) ?? 5
   let only = option("--only", "")
   let referenceOnly = arguments.contains("--reference-only")
-  say("| measurement / reference | Hearth | reference | ratio | goal |")
-  say("|---|---|---|---|---|")
+  say("| measurement / reference | Hearth | reference | ratio | goal | Hearth's processor time a call |")
+  say("|---|---|---|---|---|---|")
   for row in rows where only.isEmpty || row.name.contains(only) {
     var measured: [Double] = []
     var reference: [Double] = []
+    var processor: [Double] = []
     for _ in 0..<rounds {
-      if !referenceOnly { measured.append(try await row.measure(setting)) }
+      if !referenceOnly {
+        setting.processorTimes.withLockedValue { $0.removeAll() }
+        measured.append(try await row.measure(setting))
+        processor += setting.processorTimes.withLockedValue { $0 }
+      }
       reference.append(try await row.reference(setting))
     }
     let (a, b) = (measured.isEmpty ? 0 : median(measured), median(reference))
     let ratio = String(format: "%.2f", a / max(b, 1))
-    say("| \(row.name) | \(grouped(a)) \(row.unit) | \(grouped(b)) | \(ratio) | \(row.goal) |")
+    let time = processor.isEmpty ? "" : "\(grouped(median(processor))) µs"
+    say("| \(row.name) | \(grouped(a)) \(row.unit) | \(grouped(b)) | \(ratio) | \(row.goal) | \(time) |")
   }
 }
 
