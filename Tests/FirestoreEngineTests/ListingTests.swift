@@ -33,6 +33,26 @@ import Testing
     for (index, path) in paths.enumerated() { try await fixture.set(path, ["n": .integer(Int64(-index))]) }
   }
 
+  @Test(
+    "pages of large documents end by their bytes, and their tokens lead on to all of them",
+    arguments: [false, true])
+  func largePages(showMissing: Bool) async throws {
+    let fixture = try EngineFixture()
+    let bytes = Value.bytes([UInt8](repeating: 3, count: 900_000))
+    for index in 10..<30 { try await fixture.set(ResourcePath(["c", "d\(index)"]), ["x": bytes]) }
+    var request = ListDocumentsRequest(
+      parent: fixture.root, collectionID: "c", pageSize: 300, showMissing: showMissing)
+    var names: [String] = []
+    while true {
+      let page = try await fixture.engine.listDocuments(request, as: .administrator)
+      #expect(page.documents.count <= 5)
+      for case .found(let document) in page.documents { names.append(document.name.id) }
+      guard !page.nextPageToken.isEmpty else { break }
+      request.pageToken = page.nextPageToken
+    }
+    #expect(names == (10..<30).map { "d\($0)" })
+  }
+
   @Test("documents are listed in pages, one collection or all directly under a parent")
   func listPages() async throws {
     try await fill(["c/a", "c/b", "c/d", "c/b/sub/x", "e/a", "__id5__", "c/__id5__"].filter(\.isDocument))

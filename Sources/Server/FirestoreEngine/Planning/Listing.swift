@@ -45,6 +45,26 @@ struct PageToken {
   }
 }
 
+/// The documents of a page: as many as were asked for, and no more bytes than a page may have but for the last.
+private struct ListedPage: Sendable {
+  let size: Int
+  private(set) var documents: [StoredDocument] = []
+  /// Whether there are more documents.
+  private(set) var goesOn = false
+  private var bytes = 0
+
+  init(size: Int) { self.size = size }
+
+  mutating func append(_ document: StoredDocument) {
+    guard documents.count < size, bytes < EngineLimits.listPageBytes else {
+      goesOn = true
+      return
+    }
+    documents.append(document)
+    bytes += document.encoded.count
+  }
+}
+
 extension FirestoreDatabase {
   /// Lists existing documents, in the request's order.
   func list(_ request: ListDocumentsRequest, _ size: Int, as caller: Caller) async throws -> ListDocumentsPage
@@ -67,12 +87,12 @@ extension FirestoreDatabase {
           return try run.makePlan(view)
         }
         try await lock(&session, keys: plan.keys, ranges: plan.ranges)
-        let (found, keys) = try await page(prepared, &session, as: caller)
+        let (found, keys) = try await page(prepared, size, &session, as: caller)
         endRead(session, keys: keys, ranges: plan.ranges)
-        return try listed(found, request, size, session)
+        return try listed(found, request, session)
       }
-      let (found, _) = try await page(prepared, &session, as: caller)
-      return try listed(found, request, size, session)
+      let (found, _) = try await page(prepared, size, &session, as: caller)
+      return try listed(found, request, session)
     } catch {
       endRead(session)
       throw error
@@ -80,32 +100,31 @@ extension FirestoreDatabase {
   }
 
   private func page(
-    _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller
-  ) async throws -> ([StoredDocument], [Key]) {
+    _ query: PreparedQuery, _ size: Int, _ session: inout ReadSession, as caller: Caller
+  ) async throws -> (ListedPage, [Key]) {
     let name = name
     let recordsKeys = session.transaction != nil
     return try await read(&session) { view in
       _ = try self.authorise(caller, .query(query.query), in: view)
       var run = QueryRun(query, recordsKeys: recordsKeys)
-      var documents: [StoredDocument] = []
+      var listed = ListedPage(size: size)
       while true {
         let page = try run.nextPage(view, name)
-        documents += page.documents
-        if page.isLast { return (documents, run.keys) }
+        for document in page.documents { listed.append(document) }
+        if page.isLast || listed.goesOn { return (listed, run.keys) }
       }
     }
   }
 
   private func listed(
-    _ found: [StoredDocument], _ request: ListDocumentsRequest, _ size: Int, _ session: ReadSession
+    _ page: ListedPage, _ request: ListDocumentsRequest, _ session: ReadSession
   ) throws -> ListDocumentsPage {
-    let documents = found.prefix(size)
     var token = ""
-    if found.count > size, let last = documents.last, let version = session.version {
+    if page.goesOn, let last = page.documents.last, let version = session.version {
       token = PageToken(version: version, last: last.name.path).text
     }
     return ListDocumentsPage(
-      documents: try documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
+      documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
   }
 
   /// The cursor that goes on behind a token's document.
@@ -161,6 +180,7 @@ extension FirestoreDatabase {
     _ request: ListDocumentsRequest, after last: ResourcePath?, _ size: Int, _ walk: SubtreeWalk
   ) throws -> ([(path: ResourcePath, document: ListedDocument)], more: Bool) {
     var found: [(path: ResourcePath, document: ListedDocument)] = []
+    var bytes = 0
     let parent = request.parent.path
     func visit(_ collectionID: String, after id: String?) throws -> Bool {
       let collection = parent.appending(collectionID)
@@ -169,10 +189,11 @@ extension FirestoreDatabase {
         let document = try walk.nextDocument(in: collection, after: id)
         let below = try walk.nextParent(in: collection, after: id)
         guard let next = SubtreeWalk.least(document, below) else { return true }
-        if found.count == size { return false }
+        if found.count == size || bytes >= EngineLimits.listPageBytes { return false }
         let path = collection.appending(next)
         guard let name = DocumentName(database: walk.database, path: path) else { return true }
         if let stored = try walk.view.document(name) {
+          bytes += stored.encoded.count
           found.append((path, .found(try stored.masked(request.mask))))
         } else {
           found.append((path, .missing(name)))
