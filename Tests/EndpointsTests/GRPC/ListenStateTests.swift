@@ -81,6 +81,56 @@ struct ListenStateTests {
     }
   }
 
+  @Test("Three targets resume over a restart that cut off a commit to two of them; the third hears nothing")
+  func severalTargetsOverRestart() async throws {
+    let directory = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var known: ListenClient.Snapshot?
+    var token = Data()
+    var limited = Google_Firestore_V1_StructuredQuery.collection("c")
+    limited.orderBy = [
+      .with {
+        $0.field.fieldPath = "n"
+        $0.direction = .descending
+      }
+    ]
+    limited.limit = .with { $0.value = 2 }
+    func add(_ listen: ListenClient, resuming token: Data?) async throws {
+      try await listen.add(2, .collection("c"), resuming: token, expected: token.map { _ in 4 })
+      try await listen.add(4, limited, resuming: token, expected: token.map { _ in 2 })
+      try await listen.add(6, .collection("other"), resuming: token, expected: token.map { _ in 1 })
+    }
+    try await FirestoreTestServer.with(.directory(directory)) { client in
+      try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
+      try await client.commit([.set("other/o", ["n": .int(1)])])
+      let listen = try await ListenClient(client)
+      try await add(listen, resuming: nil)
+      let snapshot = try await listen.snapshot { $0.targets[6]?.count == 1 && $0.targets[4]?.count == 2 }
+      #expect(snapshot.targets[4] == ["c/d2": 2, "c/d3": 3])
+      known = snapshot
+      token = try #require(listen.targets[6]?.resumeToken)
+      try await listen.call.reset()
+      try await client.commit([.delete("c/d3"), .set("c/d9", ["n": .int(9)])])
+    }
+    let before = try #require(known)
+    try await FirestoreTestServer.with(.directory(directory)) { client in
+      let listen = try await ListenClient(client)
+      try await add(listen, resuming: token)
+      for id in [2, 4, 6] as [Int32] { listen.assume(before.targets[id] ?? [:], for: id) }
+      let all: [String: Int64] = ["c/d0": 0, "c/d1": 1, "c/d2": 2, "c/d9": 9]
+      let resumed = try await listen.snapshot { _ in listen.targets.values.allSatisfy(\.isCurrent) }
+      #expect(resumed.targets == [2: all, 4: ["c/d2": 2, "c/d9": 9], 6: ["other/o": 1]])
+      // A change and a delete for each of the two, nothing for the third.
+      #expect(listen.kinds.sorted() == ["change", "change", "delete", "delete"])
+      // One commit to two of them again, as one snapshot.
+      try await client.commit([.set("c/d0", ["n": .int(50)]), .set("other/o", ["n": .int(2)])])
+      let next = try await listen.snapshot { $0.targets != resumed.targets }
+      #expect(next.targets[6] == ["other/o": 2])
+      #expect(next.targets[4] == ["c/d0": 50, "c/d9": 9])
+      #expect(next.targets[2]?["c/d0"] == 50)
+    }
+  }
+
   // MARK: Leaving
 
   @Test(

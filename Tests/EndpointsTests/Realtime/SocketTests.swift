@@ -333,6 +333,25 @@ struct SocketTests {
     }
   }
 
+  @Test("a query's text, which is kept as long as its listen, is bounded to 64 KiB; the connection goes on")
+  func queryTextBound() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      func listen(_ number: Int, length: Int) -> String {
+        let key = String(repeating: "k", count: length - #"{"sp":"","i":".value"}"#.utf8.count)
+        return #"{"t":"d","d":{"r":"# + "\(number)" + #","a":"q","b":{"p":"/x","q":{"sp":""# + key
+          + #"","i":".value"},"t":"# + "\(number)" + #","h":""}}}"#
+      }
+      try await socket.send(text: listen(1, length: 64 << 10))
+      #expect(try await socket.next().hasPrefix(#"{"r":1,"b":{"s":"ok""#))
+      try await socket.send(text: listen(2, length: (64 << 10) + 1))
+      let refused = try await socket.next()
+      #expect(refused.hasPrefix(#"{"r":2,"b":{"s":"failure""#) && refused.contains("65536 bytes"))
+      try await socket.play(
+        [#"{"r":3,"a":"p","b":{"p":"/y","d":1}}"#], expect: [#"{"r":3,"b":{"s":"ok","d":""}}"#])
+    }
+  }
+
   @Test("9.18: a client that comes back ends its last session at once, and its onDisconnects fire")
   func takeOver() async throws {
     try await RealtimeTestServer.run { server in

@@ -116,7 +116,8 @@ extension WatchClient.View {
       if change.resumeToken.isEmpty { violations.append("a global snapshot without a token") }
       if let last = snapshots.last?.time, time < last { violations.append("time went back") }
       token = change.resumeToken
-      snapshots.append((time, documents))
+      // What a target held on an earlier stream is of an earlier time until it is current.
+      snapshots.append((time, documents.filter { current.contains($0.key) }))
     }
   }
 }
