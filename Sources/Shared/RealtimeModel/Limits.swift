@@ -17,6 +17,11 @@ public struct RealtimeLimits: Sendable, Equatable {
   public var responseBytes = 256 * 1024 * 1024
   /// The most listens one connection may hold.
   public var listensPerConnection = 10_000
+  /// The most values one connection may have registered for its end.
+  public var onDisconnectsPerConnection = 10_000
+  /// The most bytes that writing what one connection registered for its end may take: the rows of its leaves, each with
+  /// its path, and their share of the log. Half of what one commit of the store holds, so that it can always be written.
+  public var onDisconnectBytes = 32 * 1024 * 1024
   /// The most bytes that may wait for one connection to read them.
   public var queuedOutputBytes = 64 * 1024 * 1024
 

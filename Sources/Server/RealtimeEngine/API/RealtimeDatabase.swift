@@ -1,7 +1,8 @@
 // One namespace: a tree, the one order of its operations, and everyone who listens to it.
 //
-// The way of an operation: `enqueue` (any thread) -> the pump, a task that takes what waits and runs it in one sequenced
-// body of the store (Sequencing/) -> once durable, the fan-out stage, another task, in the same order (Listens/).
+// The way of an operation: `enqueue` (any thread) -> the pump, a task that takes what waits and has it run in one sequenced
+// body of the store, while earlier ones are being synced (Sequencing/) -> once durable, the fan-out stage, another task, in
+// the same order (Listens/).
 
 public import OrderedStore
 public import RealtimeModel
@@ -17,7 +18,7 @@ public final class RealtimeDatabase: Sendable {
 
   init(
     namespace: String, store: any OrderedDatabase, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int
+    cacheBytes: Int, mostInFlight: Int = Pump.mostInFlight
   ) async throws(RealtimeError) {
     let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
     let runner = BatchRunner(store: store, sequencer: sequencer)
@@ -25,19 +26,7 @@ public final class RealtimeDatabase: Sendable {
     let queue = queue
     self.namespace = namespace
     self.runner = runner
-    pump = Task {
-      let (batches, stage) = AsyncStream.makeStream(of: [FanOutStep].self)
-      let fanOut = Task {
-        let fanOut = FanOut()
-        for await steps in batches { fanOut.run(steps) }
-      }
-      while let batch = await queue.next() {
-        if batch.isEmpty { continue }
-        stage.yield(await runner.run(batch))
-      }
-      stage.finish()
-      await fanOut.value
-    }
+    pump = Task { await Pump(queue: queue, runner: runner, mostInFlight: mostInFlight).run() }
   }
 
   /// Refuses what comes later, and returns when everything submitted before is durable and delivered.

@@ -31,18 +31,76 @@ struct DisconnectRows {
   }
 }
 
-/// Changes in the order they happen, brought into a form where none lies inside another.
+/// What a session's end will write.
+struct DisconnectCost: Equatable {
+  /// How many values are registered.
+  var count = 0
+  /// The bytes that the commit of its end takes for them: rows, log record, and the keys of the rows it clears.
+  var bytes = 0
+
+  init() {}
+
+  /// What one value takes.
+  init(_ path: Path, _ value: Node) {
+    count = 1
+    bytes = 64 + RowWeight.path(path) + RowWeight.change(path, value)
+  }
+
+  /// What is registered at and below a path.
+  init(session: String, at path: Path, in view: any ReadView) throws {
+    let prefix = RowKeys.disconnect(ofSession: session, at: path)
+    var total = DisconnectCost()
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      let relative = RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...]))
+      var decoder = NodeDecoder(value)
+      total += DisconnectCost(Path(keys: path.keys + relative), try decoder.node())
+      return true
+    }
+    self = total
+  }
+
+  static func += (a: inout DisconnectCost, b: DisconnectCost) {
+    a.count += b.count
+    a.bytes += b.bytes
+  }
+
+  static func -= (a: inout DisconnectCost, b: DisconnectCost) {
+    a.count -= b.count
+    a.bytes -= b.bytes
+  }
+}
+
+/// What a session's end changes, brought into a form where no change lies inside another.
 struct FoldedChanges {
   private(set) var changes: [(path: Path, value: Node)] = []
 
-  /// Adds what happens after everything added so far.
-  mutating func add(_ path: Path, _ value: Node) {
-    if let i = changes.firstIndex(where: { $0.path.contains(path) }) {
-      let relative = Path(keys: Array(path.keys.dropFirst(changes[i].path.count)))
-      changes[i].value = changes[i].value.setting(relative, to: value)
-      return
+  /// Folds values in the order of their rows: each ancestor comes before its descendants, with nothing else in between.
+  /// Priorities come last: one may belong to a location that another value brings into being.
+  init(_ values: [(path: Path, value: Node)]) {
+    for (path, value) in values where !path.isPriority {
+      if let last = changes.last, last.path.contains(path) {
+        merge(path, value, into: changes.count - 1)
+      } else {
+        changes.append((path, value))
+      }
     }
-    changes.removeAll { path.contains($0.path) }
-    changes.append((path, value))
+    var positions: [Path: Int]?
+    for (path, value) in values where path.isPriority {
+      let known =
+        positions ?? Dictionary(uniqueKeysWithValues: changes.enumerated().map { ($1.path, $0) })
+      positions = known
+      if let position = ([path.dataPath] + path.dataPath.ancestors).lazy.compactMap({ known[$0] }).first {
+        merge(path, value, into: position)
+      } else {
+        changes.append((path, value))
+      }
+    }
+    // Rows stand in the order of their bytes; writes happen in key order.
+    changes.sort { $0.path < $1.path }
+  }
+
+  private mutating func merge(_ path: Path, _ value: Node, into position: Int) {
+    let relative = Path(keys: Array(path.keys.dropFirst(changes[position].path.count)))
+    changes[position].value = changes[position].value.setting(relative, to: value)
   }
 }

@@ -1,4 +1,7 @@
 // What sessions register for their end: as rows, so that it outlives the server, and as one write when the session ends.
+//
+// Invariant: what was acknowledged happens, unless it is no longer allowed by then. A session may register no more than
+// one commit can write (`DisconnectCost`); what that replaces may be of any size (see SequencedBody+LargeEnds).
 
 import OrderedStore
 import RealtimeModel
@@ -11,13 +14,29 @@ extension SequencedBody {
     var resolved = request
     try resolved.resolve(in: tree, now: now)
     try mayWrite(resolved.changes, connection.session.caller)
+    var registered = connection.session.registered
     for (path, value) in request.changes {
+      registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
+      registered += DisconnectCost(path, value)
+    }
+    let limits = sequencer.limits
+    guard registered.count <= limits.onDisconnectsPerConnection else {
+      throw RealtimeError(
+        .failure,
+        "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
+    }
+    let rows = request.changes.map { (path: $0.path, bytes: NodeEncoder.encode($0.value)) }
+    guard registered.bytes <= limits.onDisconnectBytes,
+      rows.allSatisfy({ $0.bytes.count <= StoreLimits.value })
+    else { throw RealtimeError.writeTooBig }
+    for (path, bytes) in rows {
       let row = RowKeys.disconnect(ofSession: connection.name, at: path)
       try writer.clear(KeyRange(prefix: row))
-      try writer.set(row, NodeEncoder.encode(value))
+      try writer.set(row, bytes)
     }
     if !connection.session.hasDisconnectRows { try self.write(connection.session.caller, of: connection) }
-    connection.session.hasDisconnectRows = true
+    journal.change(connection, \.hasDisconnectRows, to: true)
+    journal.change(connection, \.registered, to: registered)
   }
 
   func write(_ caller: Caller, of connection: ConnectionState) throws {
@@ -27,19 +46,23 @@ extension SequencedBody {
   func cancel(_ path: Path, for connection: ConnectionState) throws {
     guard connection.session.hasDisconnectRows else { return }
     guard let writer else { throw failure }
+    var registered = connection.session.registered
+    registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
+    guard registered != connection.session.registered else { return }
     try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
+    journal.change(connection, \.registered, to: registered)
   }
 
   mutating func end(_ connection: ConnectionState) throws {
-    connection.session.hasEnded = true
-    connection.session.listens = [:]
-    _ = sequencer.unregister(connection.name)
+    journal.change(connection, \.hasEnded, to: true)
+    journal.change(connection, \.listens, to: [:])
+    _ = sequencer.unregister(connection.name, journal)
     steps.append(.end(connection))
     if connection.session.hasDisconnectRows { try fire(connection.name) }
   }
 
   mutating func takeOver(_ session: String) throws {
-    if let connection = sequencer.unregister(session) {
+    if let connection = sequencer.unregister(session, journal) {
       try end(connection)
     } else {
       try fire(session)
@@ -49,34 +72,33 @@ extension SequencedBody {
   /// Writes what a session registered for its end, as one write, and forgets it: exactly once, since both are one commit.
   private mutating func fire(_ session: String) throws {
     guard let writer else { throw failure }
-    let all = KeyRange(prefix: RowKeys.prefix(ofSession: session))
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
-    try writer.clear(all)
-    var folded = FoldedChanges()
+    try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+    try apply(FoldedChanges(try decided(registered)).changes)
+  }
+
+  /// What is still allowed of what was registered, with its server values; in the order of the rows.
+  func decided(_ registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
+    var allowed: [(path: Path, value: Node)] = []
     for (path, value) in registered.values {
       do {
         var request = try WriteRequest(
           .set(path, value), limits: sequencer.limits, bytes: sequencer.limits.restWriteBytes)
         try request.resolve(in: tree, now: now)
         try mayWrite(request.changes, registered.caller)
-        for change in request.changes { folded.add(change.path, change.value) }
+        allowed += request.changes
       } catch is RealtimeError {
         // What is no longer allowed when the session ends is dropped; nobody is there to be told.
         continue
       }
     }
-    try apply(folded.changes)
+    return allowed
   }
 
   /// Ends sessions that a process before this one left behind.
   mutating func fire(_ sessions: some Sequence<String>) throws {
     for session in sessions { try fire(session) }
-  }
-
-  /// Forgets what a session registered, unfired.
-  func forget(_ session: String) throws {
-    try writer?.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
   }
 
   /// The sessions that have something registered.

@@ -1,35 +1,114 @@
-// Takes batches through the store. One commit a batch: what waited during the last sync shares the next.
+// Takes batches through the store: one commit a batch, sequenced while those before it are being synced.
 
 import OrderedStore
 import RealtimeModel
 
-/// Runs batches one after another.
+/// Runs batches.
 struct BatchRunner: Sendable {
   let store: any OrderedDatabase
   let sequencer: Sequencer
 
-  /// Runs a batch; every operation in it gets its steps, whatever happens to the store.
-  func run(_ batch: [Operation]) async -> [FanOutStep] {
-    let sequencer = sequencer
-    do {
-      return try await store.execute(validating: nil) { try sequencer.run(batch, in: $0) }.result
-    } catch {
-      sequencer.bodyFailed()
-      let error = RealtimeError(storeError: error)
-      if batch.count == 1 || error.status == .unavailable { return await answer(batch, with: error) }
-      // One of them was too much for a commit: each gets its own, so that only that one fails.
-      var steps: [FanOutStep] = []
-      for operation in batch { steps += await run([operation]) }
-      return steps
+  /// Asks the store to run a batch. The next one may be asked for once `sequenced` of this one is known.
+  ///
+  /// - Parameter ended: called once when the commit is durable or has failed.
+  func start(_ batch: [Operation], ended: @escaping @Sendable (_ hasFailed: Bool) -> Void) -> Flight {
+    let flight = Flight(batch)
+    Task {
+      let sequencer = sequencer
+      do {
+        let committed = try await store.execute(validating: nil) { writer in
+          let pass = try sequencer.run(flight.batch, in: writer, flight.journal, mayHold: true)
+          flight.sequenced.resolve(pass)
+          return pass.steps
+        }
+        flight.finish(.success(committed.result))
+        ended(false)
+      } catch {
+        flight.finish(.failure(error))
+        ended(true)
+      }
     }
+    return flight
+  }
+
+  /// Sees to flights that the store has failed, and those after them; no body may be running. Every operation in them
+  /// gets its steps, in order.
+  func recover(_ flights: [Flight]) async {
+    var failures: [(any Error)?] = []
+    for flight in flights {
+      if case .failure(let error) = await flight.outcome.value() {
+        failures.append(error)
+      } else {
+        failures.append(nil)
+      }
+    }
+    let failed = zip(flights, failures).filter { $0.1 != nil }
+    sequencer.takeBack(failed.map(\.0.journal))
+    for (flight, error) in failed {
+      guard let error else { continue }
+      let ended = await flight.sequenced.value()
+      if let pass = ended {
+        // What was put off comes later, on its own.
+        flight.steps.resolve(await answer(pass.executed, afterEnd: error))
+      } else {
+        flight.steps.resolve(await again(flight.batch, after: error))
+      }
+    }
+  }
+
+  /// Answers a batch whose body ended and whose commit failed all the same; others may stand on the same state since.
+  private func answer(_ batch: [Operation], afterEnd error: any Error) async -> [FanOutStep] {
+    if error.isUnavailable { return await answer(batch, with: RealtimeError(storeError: error)) }
+    var steps: [FanOutStep] = []
+    for operation in batch {
+      if operation.endsSession {
+        steps += await run([operation])
+      } else {
+        steps.append(.answer(operation.origin, .failure(RealtimeError(storeError: error))))
+      }
+    }
+    return steps
+  }
+
+  /// Runs a batch to its end, with nothing else in flight.
+  private func run(_ batch: [Operation]) async -> [FanOutStep] {
+    let sequencer = sequencer
+    let journal = SessionJournal()
+    do {
+      return try await store.execute(validating: nil) { writer in
+        try sequencer.run(batch, in: writer, journal, mayHold: false).steps
+      }.result
+    } catch {
+      sequencer.takeBack([journal])
+      return await again(batch, after: error)
+    }
+  }
+
+  /// Finds another way for a batch that the store refused.
+  private func again(_ batch: [Operation], after error: any Error) async -> [FanOutStep] {
+    if batch.count > 1, !error.isUnavailable {
+      // One of them was too much for a commit: halves, until that one fails alone.
+      let half = batch.count / 2
+      return await run(Array(batch[..<half])) + run(Array(batch[half...]))
+    }
+    if let operation = batch.first, batch.count == 1, error.isLimit, let session = operation.endedSession {
+      do {
+        return try await fireInSteps(session) { try $0.run(operation) }
+      } catch { return await answer(batch, with: RealtimeError(storeError: error)) }
+    }
+    return await answer(batch, with: RealtimeError(storeError: error))
   }
 
   /// Reads go on while nothing can be written; writes are answered with the error.
   private func answer(_ batch: [Operation], with error: RealtimeError) async -> [FanOutStep] {
     let sequencer = sequencer
+    let journal = SessionJournal()
     do {
-      return try await store.read(at: nil) { try sequencer.run(batch, reading: $0, failure: error) }
+      return try await store.read(at: nil) {
+        try sequencer.run(batch, reading: $0, failure: error, journal)
+      }
     } catch let readError {
+      sequencer.takeBack([journal])
       let failure = RealtimeError(storeError: readError)
       return batch.map { .answer($0.origin, .failure(failure)) }
     }
@@ -46,40 +125,78 @@ struct BatchRunner: Sendable {
     return try answer.callResult.get()
   }
 
-  /// Ends the sessions that a process before this one left behind, before anyone is connected.
-  ///
-  /// Many share a commit; if that is too much for one they get their own, and one that is too much even so is forgotten,
-  /// so that it cannot keep the database from opening.
+  // MARK: Sessions
+
+  /// Ends the sessions that a process before this one left behind, before anyone is connected. Many share a commit; if
+  /// that is too much for one they get their own.
   func fireLeftovers() async throws(RealtimeError) {
-    let sequencer = sequencer
     do {
       var sessions = try await store.read(at: nil) { try SequencedBody.sessions(in: $0) }[...]
       while !sessions.isEmpty {
         let some = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(some.count)
         do {
-          _ = try await store.execute(validating: nil) { writer in
-            try sequencer.run(in: writer) { try $0.fire(some) }
+          _ = try await run { try $0.fire(some) }
+        } catch let error where error.isLimit {
+          for session in some {
+            do {
+              _ = try await run { try $0.fire([session]) }
+            } catch let error where error.isLimit {
+              _ = try await fireInSteps(session) { try $0.fire([session]) }
+            }
           }
-        } catch let error as StoreError where error.code == .limitExceeded {
-          for session in some { try await fireAlone(session) }
         }
       }
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  private func fireAlone(_ session: String) async throws {
+  /// Ends a session whose end replaces more than one commit can.
+  ///
+  /// - Parameter last: what ends it, once there is room.
+  private func fireInSteps(
+    _ session: String, _ last: @escaping @Sendable (inout SequencedBody) throws -> Void
+  ) async throws -> [FanOutStep] {
+    var steps = try await run { try $0.settle(session) }.steps
+    var hasMore = true
+    while hasMore {
+      let more = Guarded(false)
+      steps += try await run { body in
+        let found = try body.makeRoom(for: session)
+        more.withLock { $0 = found }
+      }.steps
+      hasMore = more.withLock { $0 }
+    }
+    return steps + (try await run(last).steps)
+  }
+
+  private func run(
+    _ work: @escaping @Sendable (inout SequencedBody) throws -> Void
+  ) async throws -> Sequencer.Pass {
     let sequencer = sequencer
+    let journal = SessionJournal()
     do {
-      _ = try await store.execute(validating: nil) { writer in
-        try sequencer.run(in: writer) { try $0.fire([session]) }
-      }
-    } catch let error as StoreError where error.code == .limitExceeded {
-      _ = try await store.execute(validating: nil) { writer in
-        try sequencer.run(in: writer) { try $0.forget(session) }
-      }
+      return try await store.execute(validating: nil) { try sequencer.run(in: $0, journal, work) }.result
+    } catch {
+      sequencer.takeBack([journal])
+      throw error
     }
   }
+}
+
+extension Operation {
+  /// The session that the operation ends, if it does.
+  fileprivate var endedSession: String? {
+    switch action {
+    case .close: connection?.name
+    case .takeOver(let session): session
+    default: nil
+    }
+  }
+}
+
+extension Error {
+  fileprivate var isUnavailable: Bool { (self as? StoreError)?.code == .unavailable }
+  fileprivate var isLimit: Bool { (self as? StoreError)?.code == .limitExceeded }
 }
 
 extension RealtimeError {

@@ -12,16 +12,18 @@ struct ListenName: Hashable, Sendable {
 
 /// One connection's state.
 ///
-/// `@unchecked Sendable`: `closed` is guarded; `session` is touched in the sequencer only, whose bodies run one at a time;
-/// `output` by the fan-out stage only, which is one task.
+/// `@unchecked Sendable`: `closed` is guarded; `session` is touched in sequenced bodies only, which run one at a time, and by
+/// the pump while none runs; `output` by the fan-out stage only, which is one task.
 final class ConnectionState: @unchecked Sendable {
   /// What the sequencer knows.
   struct Session {
     var caller: Caller
     /// The listens that stand, for deciding them again.
     var listens: [ListenName: QuerySpec] = [:]
-    /// Whether rows of values for the session's end exist.
+    /// Whether rows for the session's end exist.
     var hasDisconnectRows = false
+    /// What of them will be written.
+    var registered = DisconnectCost()
     /// Whether the session has ended; whatever it still asks is ignored.
     var hasEnded = false
   }

@@ -46,21 +46,50 @@ struct Operation: Sendable {
     case shallow(ShallowNode)
   }
 
+  /// Whether a value that is too large to be hashed in the sequencer has the hash that a conditional write wants.
+  struct HashVerdict: Sendable {
+    let node: Node
+    let matches: Bool
+  }
+
   let action: Action
   let origin: Origin
+  /// The most bytes that its rows and its share of the log record take, what it clears aside.
+  let weight: Int
+  /// What was found out aside from the sequencer, once it was.
+  var verdict: HashVerdict?
 
   init(_ action: Action, from origin: Origin) {
     self.action = action
     self.origin = origin
+    weight =
+      switch action {
+      case .write(let write, _), .onDisconnect(let write): write.weight
+      default: 64
+      }
   }
 
-  /// An estimate of the room its rows and log record take, in bytes, for cutting batches.
-  var weight: Int {
+  /// The connection that wants its requests carried out in order; nil for a call outside any.
+  var connection: ConnectionState? {
+    if case .connection(let connection, _) = origin { connection } else { nil }
+  }
+
+  /// Whether it ends a session: it may never be dropped.
+  var endsSession: Bool {
     switch action {
-    case .write(.set(_, let node), _), .onDisconnect(.set(_, let node)): 256 + node.estimatedSize
-    case .write(.update(_, let changes), _), .onDisconnect(.update(_, let changes)):
-      changes.reduce(256) { $0 + 128 + $1.1.estimatedSize }
-    default: 64
+    case .close, .takeOver: true
+    default: false
+    }
+  }
+}
+
+extension Write {
+  /// The most bytes that its rows and its share of the log record take.
+  var weight: Int {
+    switch self {
+    case .set(let path, let node): return 64 + RowWeight.change(path, node)
+    case .update(let path, let changes):
+      return changes.reduce(64) { $0 + RowWeight.change(path.appending($1.0), $1.1) }
     }
   }
 }

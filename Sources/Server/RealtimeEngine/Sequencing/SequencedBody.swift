@@ -15,28 +15,44 @@ struct SequencedBody {
   /// Why nothing can be written, while nothing can.
   var failure = RealtimeError(.unavailable, "the database cannot write now")
   var steps: [FanOutStep] = []
+  /// What was put off until a hash is known, and what its connection asked for behind it.
+  private(set) var held: [HeldOperation] = []
+  private var heldConnections: Set<ObjectIdentifier> = []
+  /// Whether operations may be put off.
+  private let mayHold: Bool
+  /// The way back for sessions.
+  let journal: SessionJournal
   private var logged: [Change] = []
 
   init(
-    tree: Tree, writer: (any Sequenced)?, now: Int64, sequencer: Sequencer, failure: RealtimeError? = nil
+    tree: Tree, writer: (any Sequenced)?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
+    mayHold: Bool = false, failure: RealtimeError? = nil
   ) {
     self.tree = tree
     self.writer = writer
     self.now = now
     self.sequencer = sequencer
+    self.journal = journal
+    self.mayHold = mayHold
     if let failure { self.failure = failure }
   }
 
   /// Runs one operation; only errors of the store get out, since they end the whole body.
   mutating func run(_ operation: Operation) throws {
-    if case .connection(let connection, _) = operation.origin {
+    if let connection = operation.connection {
+      if heldConnections.contains(ObjectIdentifier(connection)) {
+        return held.append(HeldOperation(operation: operation, hashing: nil))
+      }
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
       }
-      sequencer.register(connection)
+      sequencer.register(connection, journal)
     }
     do {
       try perform(operation)
+    } catch let wide as UnknownHash {
+      held.append(HeldOperation(operation: operation, hashing: wide.node))
+      if let connection = operation.connection { heldConnections.insert(ObjectIdentifier(connection)) }
     } catch let error as RealtimeError {
       steps.append(.answer(operation.origin, .failure(error)))
     }
@@ -61,7 +77,7 @@ struct SequencedBody {
     case .unlisten(let path, let tag):
       guard case .connection(let connection, _) = operation.origin else { return }
       let name = ListenName(path: path, tag: tag)
-      connection.session.listens[name] = nil
+      journal.change(connection, listen: name, to: nil)
       steps.append(.unlisten(connection, name, revoked: nil))
       steps.append(.answer(operation.origin, .done))
     case .onDisconnect(let write):
@@ -115,20 +131,20 @@ struct SequencedBody {
         .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
     }
     let node = try tree.node(at: listen.path)
-    connection.session.listens[name] = listen.query
+    journal.change(connection, listen: name, to: listen.query)
     let warnings = hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     steps.append(.listen(connection, listen, node, warnings: warnings, request: request))
   }
 
   private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
     if connection.session.caller == caller { return }
-    connection.session.caller = caller
+    journal.change(connection, \.caller, to: caller)
     if connection.session.hasDisconnectRows { try write(caller, of: connection) }
     for (name, query) in connection.session.listens {
       do {
         try mayRead(name.path, query, caller)
       } catch let error as RealtimeError {
-        connection.session.listens[name] = nil
+        journal.change(connection, listen: name, to: nil)
         steps.append(.unlisten(connection, name, revoked: error))
       }
     }
@@ -140,6 +156,7 @@ struct SequencedBody {
     -> Answer
   {
     guard writer != nil else { throw failure }
+    guard operation.weight <= RowWeight.mostOfACommit else { throw RealtimeError.writeTooBig }
     var bytes = sequencer.limits.restWriteBytes
     if case .connection = operation.origin { bytes = sequencer.limits.socketWriteBytes }
     var request = try WriteRequest(write, limits: sequencer.limits, bytes: bytes)
@@ -147,13 +164,27 @@ struct SequencedBody {
     try mayWrite(request.changes, operation.caller)
     if let hash, let target = request.changes.first {
       let current = try tree.node(at: target.path)
-      // Above this width hashing would hold up everyone else: the client gets the data instead.
-      guard current.childCount <= 100_000, current.matches(hash: hash) else { return .stale(current) }
+      guard try matches(current, hash, operation) else { return .stale(current) }
     }
     try apply(request.changes)
     if case .set = write { return .written(request.changes.first?.value ?? .empty) }
     return .written(.empty)
   }
+
+  /// Whether a value has the hash that a conditional write wants.
+  ///
+  /// Hashing a large value here would hold up everyone else, so that the operation is put off until that was done aside.
+  /// If the value is another one by then, the client, who wrote before it, cannot have known it: it is stale.
+  private func matches(_ current: Node, _ hash: String, _ operation: Operation) throws -> Bool {
+    if let verdict = operation.verdict { return verdict.matches && verdict.node == current }
+    if mayHold, !hash.isEmpty, current.estimatedSize > SequencedBody.mostHashedBytes {
+      throw UnknownHash(node: current)
+    }
+    return current.matches(hash: hash)
+  }
+
+  /// The largest value that is hashed in the sequencer, in bytes of JSON: some milliseconds.
+  private static let mostHashedBytes = 256 << 10
 
   func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
     if sequencer.policy.allowsEverything(caller) { return }
@@ -185,6 +216,18 @@ struct SequencedBody {
     guard let writer, !logged.isEmpty else { return }
     try writer.log(WriteRecord(logged.map { ($0.path, $0.value) }).bytes, nil)
   }
+}
+
+/// An operation that was put off.
+struct HeldOperation: Sendable {
+  let operation: Operation
+  /// The value whose hash it waits for; nil if it only stands behind another of its connection.
+  let hashing: Node?
+}
+
+/// Thrown where a hash is needed that takes too long to compute in the sequencer.
+private struct UnknownHash: Error {
+  let node: Node
 }
 
 extension Operation {

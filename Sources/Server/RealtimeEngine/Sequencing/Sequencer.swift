@@ -5,6 +5,8 @@
 //   1. Everything here happens in sequenced bodies, one at a time, on durable plus in-flight state; what it leaves is
 //      handed on only when that state is durable.
 //   2. An operation that fails leaves nothing but its error.
+//   3. A pass whose commit failed leaves nothing in memory: sessions are rolled back by its journal, the cache is
+//      emptied, before anything else runs.
 
 import OrderedStore
 import RealtimeModel
@@ -12,13 +14,22 @@ import RealtimeModel
 /// The sequenced side of one database.
 ///
 /// `@unchecked Sendable`: touched in sequenced bodies only, which the store runs one at a time, and between them only
-/// by the one task that issues them.
+/// by the one task that issues them, while none runs.
 final class Sequencer: @unchecked Sendable {
+  /// What a pass over a batch leaves.
+  struct Pass: Sendable {
+    var steps: [FanOutStep]
+    /// What was put off, and the rest.
+    var held: [HeldOperation] = []
+    var executed: [Operation] = []
+  }
+
   let policy: any AccessPolicy
   let limits: RealtimeLimits
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
-  private var isInside = false
+  /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.
+  private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int) {
     self.policy = policy
@@ -28,55 +39,91 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs operations in order in one sequenced body, and logs what they wrote.
   ///
-  /// - Throws: only what makes the whole body fail: errors of the store.
-  func run(_ operations: [Operation], in writer: any Sequenced) throws -> [FanOutStep] {
-    // A body that did not come to its end left changes in the cache that no row has.
-    if isInside { cache.removeAll() }
-    isInside = true
+  /// - Parameter mayHold: whether operations that would take long may be put off.
+  /// - Throws: only what makes the whole body fail: errors of the store. Everything is as it was before, then.
+  func run(
+    _ operations: [Operation], in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool
+  ) throws -> Pass {
+    var held: Set<Int> = []
+    var pass = try run(in: writer, journal, mayHold: mayHold) { body in
+      for (position, operation) in operations.enumerated() {
+        let before = body.held.count
+        try body.run(operation)
+        if body.held.count > before { held.insert(position) }
+      }
+    }
+    pass.executed =
+      held.isEmpty ? operations : operations.indices.filter { !held.contains($0) }.map { operations[$0] }
+    return pass
+  }
+
+  /// Runs something in a sequenced body, and logs what it wrote.
+  func run(
+    in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool = false,
+    _ work: (inout SequencedBody) throws -> Void
+  ) throws -> Pass {
+    try confirmLast(in: writer)
+    let writer = PassWriter(writer)
     var body = SequencedBody(
       tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
-      now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self)
-    for operation in operations { try body.run(operation) }
-    try body.log()
-    isInside = false
-    return body.steps
+      now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self, journal: journal,
+      mayHold: mayHold)
+    do {
+      try work(&body)
+      try body.log()
+      unconfirmed = try writer.mark() ? (writer.commitVersion, journal) : nil
+    } catch {
+      takeBack([journal])
+      throw error
+    }
+    return Pass(steps: body.steps, held: body.held)
+  }
+
+  /// Finds out whether the last pass was committed, and takes it back if it was not.
+  private func confirmLast(in view: any ReadView) throws {
+    guard let last = unconfirmed else { return }
+    if try view.get(RowKeys.mark)?.writtenAt != last.version { takeBack([last.journal]) }
+    unconfirmed = nil
   }
 
   /// Carries out a read outside any connection, beside the sequencer: touches nothing but the policy and the limits.
   func read(_ operation: Operation, in view: any ReadView) throws -> [FanOutStep] {
     var body = SequencedBody(
       tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self)
+      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
     try body.run(operation)
     return body.steps
   }
 
   /// Runs what does not write while the store cannot; writes are answered with the store's error.
-  func run(_ operations: [Operation], reading view: any ReadView, failure: RealtimeError) throws
-    -> [FanOutStep]
-  {
+  ///
+  /// - Parameter journal: of an earlier attempt at the same: reads may be run again from the start.
+  func run(
+    _ operations: [Operation], reading view: any ReadView, failure: RealtimeError, _ journal: SessionJournal
+  ) throws -> [FanOutStep] {
+    journal.rollBack()
     var body = SequencedBody(
       tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, failure: failure)
+      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal, failure: failure)
     for operation in operations { try body.run(operation) }
     return body.steps
   }
 
-  /// Runs something else than operations in a sequenced body, and logs what it wrote.
-  func run(in writer: any Sequenced, _ work: (inout SequencedBody) throws -> Void) throws {
-    var body = SequencedBody(
-      tree: Tree(view: writer, cache: nil, limits: limits), writer: writer,
-      now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self)
-    try work(&body)
-    try body.log()
-  }
-
-  /// Forgets what a body that failed may have left in memory.
-  func bodyFailed() {
+  /// Takes back passes whose commits failed, given from the first to the last. No body may be running but the caller.
+  func takeBack(_ journals: [SessionJournal]) {
+    for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
-    isInside = false
   }
 
-  func register(_ connection: ConnectionState) { sessions[connection.name] = connection }
-  func unregister(_ session: String) -> ConnectionState? { sessions.removeValue(forKey: session) }
+  func register(_ connection: ConnectionState, _ journal: SessionJournal) {
+    guard sessions[connection.name] !== connection else { return }
+    sessions[connection.name] = connection
+    journal.note { self.sessions[connection.name] = nil }
+  }
+
+  func unregister(_ session: String, _ journal: SessionJournal) -> ConnectionState? {
+    guard let connection = sessions.removeValue(forKey: session) else { return nil }
+    journal.note { self.sessions[session] = connection }
+    return connection
+  }
 }

@@ -13,24 +13,28 @@ struct NodeAssembler {
   private var leaf: Node?
   /// The objects from the node itself down to the one that rows are being added to.
   private var open: [Open] = [Open(key: .minimum)]
-  /// An estimate of the JSON size of what was added, in bytes.
+  /// The estimated JSON size of what was added, in bytes: in the end that of the node.
   private(set) var estimatedSize = 0
 
   /// Adds a row by its path relative to the node; a path that ends in `.priority` adds a priority.
   mutating func add(_ path: [Key], _ value: Node) {
-    for key in path { estimatedSize += key.text.utf8.count + 4 }
     estimatedSize += value.estimatedSize
     guard let last = path.last else {
       leaf = value
       return
     }
+    if open.count == 1, open[0].children.isEmpty, open[0].priority == nil { estimatedSize += 1 }
     let parents = path.dropLast()
     var shared = 0
     while shared < parents.count, shared + 1 < open.count, open[shared + 1].key == path[shared] {
       shared += 1
     }
     close(to: shared + 1)
-    for key in parents.dropFirst(shared) { open.append(Open(key: key)) }
+    for key in parents.dropFirst(shared) {
+      open.append(Open(key: key))
+      estimatedSize += key.text.utf8.count + 5
+    }
+    estimatedSize += last.isPriority ? 24 : last.text.utf8.count + 4
     if last.isPriority {
       open[open.count - 1].priority = value.leafValue.flatMap { try? Priority($0) }
     } else {

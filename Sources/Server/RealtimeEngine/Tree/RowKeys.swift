@@ -5,6 +5,8 @@
 //   'd' + session + 0x00 'c' who a session is, while it has registered something for its end
 //   'd' + session + 0x00 'w' + path    a value to be set when the session ends (0x01 behind the path: a priority)
 //
+//   'm'                      left by the last commit that cleared rows (see PassWriter)
+//
 // A path is its keys' UTF-8, each followed by 0x00. Keys hold no byte below 0x20, so a location's rows are exactly those
 // that begin with its path, its priority comes before its children, and those of one child are contiguous.
 // Example: /shop/tea = 41 is 74 73686f70 00 746561 00 -> 02 ... (see NodeCoding).
@@ -19,6 +21,8 @@ typealias Key = RealtimeModel.Key
 enum RowKeys {
   static let tree = UInt8(ascii: "t")
   static let session = UInt8(ascii: "d")
+  /// Left by the last commit that cleared rows.
+  static let mark: [UInt8] = [UInt8(ascii: "m")]
   static let terminator: UInt8 = 0x00
   static let priority: UInt8 = 0x01
 

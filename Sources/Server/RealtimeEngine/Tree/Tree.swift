@@ -20,7 +20,11 @@ struct Tree {
   /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store throws.
   func node(at path: Path) throws -> Node {
     if path.isPriority { return try priority(at: path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
-    if let node = cache?.node(at: path) { return node }
+    if let node = cache?.node(at: path) {
+      // What is kept may have grown since it was read.
+      guard node.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
+      return node
+    }
     let node = try load(path)
     cache?.keep(node, at: path)
     return node

@@ -1,0 +1,82 @@
+// The task that takes operations from the queue to the store, and the one that carries out what follows.
+//
+// Invariants
+//   1. Bodies are asked for one at a time, in the order of the queue; a batch is sequenced while those before it are
+//      being synced, so that the disk is never waited for but when it is behind.
+//   2. What follows from a batch is carried out in that order too, and only once its commit is durable. After a failed
+//      sync the store fails everything sequenced since; all of it is taken back and answered as failed.
+
+import OrderedStore
+
+/// The way of one database's operations.
+struct Pump: Sendable {
+  /// How many batches may be in flight: one being synced, one that goes next, and one being sequenced. With more, batches
+  /// would be smaller and no sync would come sooner.
+  static let mostInFlight = 3
+
+  /// Batches that weigh more are forgotten as soon as they have arrived; lighter ones with the next batch.
+  private static let heavyBytes = 64 << 10
+
+  let queue: OperationQueue
+  let runner: BatchRunner
+  private let mostInFlight: Int
+  private let hashes = WideHashes()
+
+  init(queue: OperationQueue, runner: BatchRunner, mostInFlight: Int) {
+    self.queue = queue
+    self.runner = runner
+    self.mostInFlight = mostInFlight
+  }
+
+  /// Runs until the queue is closed and empty, and everything is delivered.
+  func run() async {
+    let (stream, stage) = AsyncStream.makeStream(of: Flight.self)
+    let fanOut = Task {
+      let fanOut = FanOut()
+      for await flight in stream { fanOut.run(await flight.steps.value()) }
+    }
+    var flights: [Flight] = []
+    while true {
+      if flights.count >= mostInFlight { _ = await flights[0].outcome.value() }
+      await settle(&flights)
+      guard let batch = await queue.next() else { break }
+      if batch.isEmpty { continue }
+      let isHeavy = batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes
+      let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
+      flights.append(flight)
+      stage.yield(flight)
+      if let pass = await flight.sequenced.value() {
+        putOff(pass.held)
+      } else {
+        // Nothing may overtake what has to be tried again.
+        await runner.recover(flights)
+        flights = []
+      }
+    }
+    for flight in flights { _ = await flight.outcome.value() }
+    await settle(&flights)
+    stage.finish()
+    await fanOut.value
+  }
+
+  /// Forgets flights that have arrived, and sees to those that failed.
+  private func settle(_ flights: inout [Flight]) async {
+    while let first = flights.first, let outcome = first.outcome.known {
+      if case .failure = outcome {
+        await runner.recover(flights)
+        flights = []
+        return
+      }
+      flights.removeFirst()
+    }
+  }
+
+  /// Has the hashes computed that operations wait for, and lets others pass meanwhile.
+  private func putOff(_ held: [HeldOperation]) {
+    guard !held.isEmpty else { return }
+    queue.hold(held.map(\.operation))
+    for first in held where first.hashing != nil {
+      hashes.examine(first) { [queue] in queue.release($0) }
+    }
+  }
+}

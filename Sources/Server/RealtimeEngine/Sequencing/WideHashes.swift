@@ -1,0 +1,51 @@
+// Hashes of values that are too large to be hashed in the sequencer, computed on a thread of their own. Nodes are
+// immutable and keep the hash they were asked for, so that what shares structure with a value hashed before is cheap.
+
+import OrderedStore
+import RealtimeModel
+
+/// The hashing of one database's large values: one at a time, in the order in which they were asked for.
+final class WideHashes: Sendable {
+  private struct State {
+    var jobs: [@Sendable () -> Void] = []
+    var isRunning = false
+  }
+
+  private let state = Guarded(State())
+
+  /// Finds out what a held operation waits for.
+  func examine(_ held: HeldOperation, _ done: @escaping @Sendable (Operation) -> Void) {
+    guard let node = held.hashing, case .write(_, let hash?) = held.operation.action else {
+      return done(held.operation)
+    }
+    add {
+      var operation = held.operation
+      operation.verdict = .init(node: node, matches: node.matches(hash: hash))
+      done(operation)
+    }
+  }
+
+  private func add(_ job: @escaping @Sendable () -> Void) {
+    let starts = state.withLock { state -> Bool in
+      state.jobs.append(job)
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    // A thread for as long as there is work: a namespace at rest costs none, and the shared pool is not held up.
+    if starts { _ = DedicatedThread { [state] in WideHashes.run(state) } }
+  }
+
+  private static func run(_ state: Guarded<State>) {
+    while true {
+      let job = state.withLock { state -> (@Sendable () -> Void)? in
+        guard !state.jobs.isEmpty else {
+          state.isRunning = false
+          return nil
+        }
+        return state.jobs.removeFirst()
+      }
+      guard let job else { return }
+      job()
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// What was acknowledged for a session's end always happens: a session may register no more than one commit can hold, and
+// what it replaces may be of any size.
+
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("Bounds of onDisconnect", .timeLimit(.minutes(5)))
+struct DisconnectBoundTests {
+  private func open(_ store: any OrderedStore, _ limits: RealtimeLimits = .standard) async throws
+    -> RealtimeDatabase
+  {
+    try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database("bounds")
+  }
+
+  @Test(
+    "Whatever was acknowledged before the refusal happens after the process died", arguments: [false, true])
+  func bytes(closes: Bool) async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "hearth-\(UUID().uuidString)"
+    )
+    .path
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(blockCacheBytes: 1 << 20))
+    var database = try await open(store)
+    let phone = Client(database)
+    var acknowledged: [Path] = []
+    var refusal = "none"
+    for i in 0..<8 {
+      let path = HugeSubtree.path.child(Key("s\(i)"))
+      let answer = await phone.ask { $0.onDisconnectSet(path, to: HugeSubtree.leaves(400), request: $1) }
+      if answer.text == "ok" { acknowledged.append(path) } else { refusal = answer.text }
+    }
+    #expect(refusal == "write_too_big")
+    #expect(!acknowledged.isEmpty)
+    if closes {
+      phone.connection.close()
+      #expect(await Client(database).ask { $0.get("none", request: $1) }.text == "ok null")
+    }
+    // Closing the store alone is what a killed process leaves: the session never ended.
+    try await store.close()
+    store = try await EmbeddedStore.open(directory: directory, EmbeddedOptions(blockCacheBytes: 1 << 20))
+    database = try await open(store)
+    for path in acknowledged {
+      let node = try await database.get(path, as: .anonymous)
+      #expect(node.childCount == 400, "\(path.last?.text ?? "") was acknowledged and did not happen")
+    }
+    try await store.close()
+  }
+
+  @Test("Replacing more than a commit can remove happens all the same", arguments: [false, true])
+  func hugeRemoval(closes: Bool) async throws {
+    let store = try MemoryStore()
+    var database = try await open(store)
+    try await HugeSubtree.fill(database)
+    _ = try await database.set("n", to: 1, as: .anonymous)
+    let phone = Client(database)
+    await phone.ask { $0.onDisconnectSet("huge", to: "gone", request: $1) }
+    await phone.ask {
+      $0.onDisconnectSet("n", to: .leaf(.deferred(.increment(.int(1)))), request: $1)
+    }
+    if closes { phone.connection.close() } else { database = try await open(store) }
+    let reader = Client(database)
+    #expect(await reader.ask { $0.get("/", request: $1) }.text == "ok {huge:'gone',n:2}")
+  }
+}

@@ -1,0 +1,49 @@
+// An operation's weight bounds what it writes, so that a batch cut by weight fits one commit.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Weights of operations", .timeLimit(.minutes(1)))
+struct WeightTests {
+  /// What a write puts into its commit: a row for each leaf, and the log record.
+  private func written(_ changes: [(Path, Node)]) -> Int {
+    var bytes = WriteRecord(changes).bytes.count
+    for (path, node) in changes {
+      node.forEachLeaf { relative, leaf in
+        bytes += RowKeys.row(of: path.appending(relative)).count + NodeEncoder.encode(leaf).count
+      }
+    }
+    return bytes
+  }
+
+  private func weight(_ write: Write) -> Int {
+    Operation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
+  }
+
+  @Test("No write is heavier than its weight", arguments: 0..<200)
+  func bound(seed: Int) {
+    var values = RandomValues(seed: UInt64(seed))
+    let path = Path(
+      keys: (0..<values.below(12)).map { _ in
+        Key(String(repeating: values.key(), count: 1 + values.below(60)))
+      })
+    let node = values.node(depth: 4)
+    #expect(weight(.set(path, node)) >= written([(path, node)]))
+    let changes = (0..<values.below(20)).map { i in (Path(keys: [Key("c\(i)")]), values.node(depth: 3)) }
+    #expect(
+      weight(.update(path, changes)) >= written(changes.map { (path.appending($0.0), $0.1) }))
+  }
+
+  @Test("Small leaves below a long path weigh their path again and again")
+  func longPath() {
+    let leaves = HugeSubtree.leaves(1_000)
+    let weight = weight(.set(HugeSubtree.path, leaves))
+    let written = written([(HugeSubtree.path, leaves)])
+    #expect(written > 20 << 20)
+    #expect(weight >= written)
+    #expect(weight < written * 2)
+  }
+}

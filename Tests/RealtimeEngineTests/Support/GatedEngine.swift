@@ -1,0 +1,87 @@
+// The engine in memory with a gate: a test holds its commits back, lets them through or makes them fail, and makes reads of
+// single rows fail.
+
+import OrderedStore
+
+/// An engine in memory whose commits wait at a gate.
+final class GatedEngine: StorageEngine {
+  struct State {
+    var open = true
+    var waiting = 0
+    var failure: StoreError?
+    /// Reads of single rows whose keys hold these bytes fail.
+    var unreadable: [UInt8]?
+  }
+
+  private let engine = MemoryEngine()
+  let state = Guarded(State())
+
+  func snapshot() -> any EngineSnapshot { Snapshot(base: engine.snapshot(), engine: self) }
+
+  func makeBatch() -> any EngineBatch { engine.makeBatch() }
+
+  func commit(_ batch: any EngineBatch, sync: Bool) throws {
+    state.withLock { $0.waiting += 1 }
+    state.broadcast()
+    let failure = state.wait { state -> StoreError?? in
+      guard state.open else { return nil }
+      state.waiting -= 1
+      return .some(state.failure)
+    }
+    if let failure { throw failure }
+    try engine.commit(batch, sync: sync)
+  }
+
+  func reclaim(from start: [UInt8], to end: [UInt8]) {}
+
+  func close() {}
+
+  /// Holds commits back from now on.
+  func shut() { state.withLock { $0.open = false } }
+
+  /// Lets commits through; with an error they fail.
+  func release(failing failure: StoreError? = nil) {
+    state.withLock { state in
+      state.open = true
+      state.failure = failure
+    }
+    state.broadcast()
+  }
+
+  /// Waits until a commit is held back.
+  func heldBack() async {
+    await withCheckedContinuation { continuation in
+      _ = DedicatedThread {
+        self.state.wait { $0.waiting > 0 ? () : nil }
+        continuation.resume()
+      }
+    }
+  }
+
+  private final class Snapshot: EngineSnapshot {
+    let base: any EngineSnapshot
+    let engine: GatedEngine
+
+    init(base: any EngineSnapshot, engine: GatedEngine) {
+      self.base = base
+      self.engine = engine
+    }
+
+    func get(
+      _ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ use: (UnsafeRawBufferPointer) -> Void
+    ) throws -> Bool {
+      let unreadable = engine.state.withLock { $0.unreadable }
+      if let unreadable, key.count >= unreadable.count, key.suffix(unreadable.count).elementsEqual(unreadable)
+      {
+        throw StoreError(.corrupted, "a row cannot be read")
+      }
+      return try base.get(key, tier, use)
+    }
+
+    func cursor(from start: [UInt8], to end: [UInt8], _ tier: ReadTier) throws
+      -> any EngineCursor
+    {
+      try base.cursor(from: start, to: end, tier)
+    }
+  }
+}

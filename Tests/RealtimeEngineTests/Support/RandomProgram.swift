@@ -1,0 +1,268 @@
+// Random programs of several sessions, run on the engine and on a model: one naive tree in memory, and for each session the
+// list of what it registered for its end. After every step both must agree.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+/// A random program and the model it is compared with.
+struct RandomProgram {
+  /// One session: its connection, what it knows, what it registered for its end.
+  struct Session {
+    let client: Client
+    var replica = Replica()
+    var registered: [(path: Path, value: Node)] = []
+  }
+
+  let seed: UInt64
+  var values: RandomValues
+  var model = Node.empty
+  private(set) var database: RealtimeDatabase
+  private(set) var sessions: [Session] = []
+  private var nextTag: Int64 = 1
+  /// Whether requests are sent without waiting for the answers to those before.
+  private let isPipelined: Bool
+  private var pending: [(client: Client, request: Int64, expected: String)] = []
+  private var steps = 0
+
+  /// What a failure is reported with: enough to run it again.
+  var place: Comment { "seed \(seed), step \(steps)" }
+
+  init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {
+    self.seed = seed
+    self.isPipelined = isPipelined
+    values = RandomValues(seed: seed)
+    self.database = database
+    for _ in 0..<3 { sessions.append(Session(client: Client(database))) }
+  }
+
+  /// Takes one random step.
+  mutating func step() async {
+    steps += 1
+    let which = values.below(sessions.count)
+    switch values.below(16) {
+    case 0, 1, 2: await listen(which)
+    case 3: await unlisten(which)
+    case 4, 5: await transact(which)
+    case 6, 7: await update(which)
+    case 8: await setPriority(which)
+    case 9, 10: await register(which)
+    case 11: if values.below(3) == 0 { await end(which) } else { await cancel(which) }
+    default: await set(which)
+    }
+  }
+
+  /// Sends a request whose answer must be this.
+  private mutating func submit(
+    _ which: Int, _ expected: String = "ok", _ send: @Sendable (RealtimeConnection, Int64) -> Void
+  ) async {
+    let client = sessions[which].client
+    pending.append((client, await client.send(send), expected))
+    if !isPipelined { await settle() }
+  }
+
+  /// Waits for every answer.
+  private mutating func settle() async {
+    for (client, request, expected) in pending {
+      let answer = await client.answer(to: request).text
+      #expect(answer == expected, place)
+    }
+    pending = []
+  }
+
+  // MARK: Writes
+
+  private mutating func set(_ which: Int) async {
+    let path = values.path()
+    let node = values.below(4) == 0 ? Node.empty : values.node()
+    await submit(which) { $0.set(path, to: node, request: $1) }
+    model = model.setting(path, to: node)
+  }
+
+  private mutating func setPriority(_ which: Int) async {
+    let path = values.path().child(.priority)
+    let node = values.below(3) == 0 ? Node.empty : Node.leaf(.int(Int64(values.below(3))))
+    await submit(which) { $0.set(path, to: node, request: $1) }
+    model = model.setting(path, to: node)
+  }
+
+  /// Random values at paths none of which lies inside another.
+  private mutating func changes() -> [(Path, Node)] {
+    var changes: [(Path, Node)] = []
+    for _ in 0..<(1 + values.below(4)) {
+      let path = values.path()
+      changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
+      changes.append((path, values.node()))
+    }
+    return changes.sorted { $0.0 < $1.0 }
+  }
+
+  private mutating func update(_ which: Int) async {
+    let changes = changes()
+    await submit(which) { $0.update("/", changes, request: $1) }
+    model = model.merging(changes)
+  }
+
+  private mutating func transact(_ which: Int) async {
+    let path = values.path()
+    let node = values.node()
+    let isStale = values.below(3) == 0
+    let hash = isStale ? "stale" : model.descendant(path).hash
+    await submit(which, isStale ? "datastale" : "ok") { $0.set(path, to: node, ifHash: hash, request: $1) }
+    if !isStale { model = model.setting(path, to: node) }
+  }
+
+  // MARK: Ends of sessions
+
+  private mutating func register(_ which: Int) async {
+    if values.below(2) == 0 {
+      let path = values.below(4) == 0 ? values.path().child(.priority) : values.path()
+      let node = path.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
+      await submit(which) { $0.onDisconnectSet(path, to: node, request: $1) }
+      supersede(which, path, node)
+    } else {
+      let changes = changes()
+      await submit(which) { $0.onDisconnectUpdate("/", changes, request: $1) }
+      for (path, node) in changes { supersede(which, path, node) }
+    }
+  }
+
+  private mutating func supersede(_ which: Int, _ path: Path, _ node: Node) {
+    sessions[which].registered.removeAll { path.contains($0.path) }
+    sessions[which].registered.append((path, node))
+  }
+
+  private mutating func cancel(_ which: Int) async {
+    let path = values.path()
+    await submit(which) { $0.onDisconnectCancel(path, request: $1) }
+    sessions[which].registered.removeAll { path.contains($0.path) }
+  }
+
+  private mutating func end(_ which: Int) async {
+    // A connection that has ended is told nothing more.
+    await settle()
+    if values.below(2) == 0 {
+      sessions[which].client.connection.close()
+    } else {
+      database.takeOver(session: sessions[which].client.connection.session)
+    }
+    fire(sessions[which])
+    sessions[which] = Session(client: Client(database))
+  }
+
+  private mutating func fire(_ session: Session) {
+    // One write: what lies inside another value becomes part of it, priorities come last.
+    var write: [(path: Path, value: Node)] = []
+    let ordered = session.registered.sorted { a, b in
+      a.path.isPriority == b.path.isPriority ? a.path < b.path : b.path.isPriority
+    }
+    for (path, value) in ordered {
+      if let i = write.firstIndex(where: { !$0.path.isPriority && $0.path.contains(path) }) {
+        let relative = Path(keys: Array(path.keys.dropFirst(write[i].path.count)))
+        write[i].value = write[i].value.setting(relative, to: value)
+      } else {
+        write.append((path, value))
+      }
+    }
+    for (path, value) in write { model = model.setting(path, to: value) }
+  }
+
+  /// Goes on with another server on the same store: the sessions of the one before have ended.
+  mutating func restart(on database: RealtimeDatabase) {
+    for session in sessions.sorted(by: { $0.client.connection.session < $1.client.connection.session }) {
+      fire(session)
+    }
+    self.database = database
+    sessions = (0..<3).map { _ in Session(client: Client(database)) }
+  }
+
+  // MARK: Listens
+
+  private mutating func listen(_ which: Int) async {
+    await hear()
+    let path = values.path()
+    var query = QuerySpec.default
+    var tag: Int64?
+    if values.below(3) > 0 {
+      query = values.query()
+      if query.showsAll { query.limit = .last(2) }
+      tag = nextTag
+      nextTag += 1
+    }
+    let name = ListenName(path: path, tag: tag)
+    let window = model.descendant(path).window(query)
+    // A client that holds the value already says so by its hash, and is sent nothing.
+    let isKnown = values.below(3) == 0
+    sessions[which].replica.start(name, query, isKnown ? window : .empty)
+    let hash = isKnown ? window.hash : ""
+    let answer = await sessions[which].client.ask {
+      $0.listen(path, query: query, tag: tag, hash: hash, request: $1)
+    }
+    #expect(answer.text == "ok", place)
+  }
+
+  private mutating func unlisten(_ which: Int) async {
+    await hear()
+    guard let name = sessions[which].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else {
+      return
+    }
+    sessions[which].replica.stop(name)
+    await sessions[which].client.ask { $0.unlisten(name.path, tag: name.tag, request: $1) }
+  }
+
+  // MARK: Comparing
+
+  /// Waits for every answer, and applies what every session was told up to now.
+  private mutating func hear() async {
+    await settle()
+    for i in sessions.indices {
+      await sessions[i].client.ask { $0.get("none", request: $1) }
+      for case .push(let push) in await sessions[i].client.takeTold() { sessions[i].replica.apply(push) }
+    }
+  }
+
+  /// Compares every listen of every session, and some reads, with the model.
+  mutating func check() async throws {
+    await hear()
+    for i in sessions.indices {
+      for (name, query) in sessions[i].replica.queries {
+        let expected = model.descendant(name.path).window(query)
+        let known = sessions[i].replica.values[name] ?? .empty
+        // A client prunes as the server does, so that even priorities must agree.
+        #expect(
+          known == expected,
+          "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
+      }
+    }
+    try await checkReads(1)
+  }
+
+  /// Compares random reads with the model: values, windows, priorities, keys alone, hashes.
+  mutating func checkReads(_ count: Int) async throws {
+    for _ in 0..<count {
+      let path = values.path()
+      let expected = model.descendant(path)
+      let found = try await database.get(path, as: .anonymous)
+      #expect(found == expected, place)
+      #expect(found.hash == expected.hash, place)
+      let query = values.query()
+      #expect(
+        try await database.get(path, query: query, as: .anonymous) == expected.window(query),
+        "\(place): \(path) \(query)")
+      #expect(
+        try await database.get(path.child(.priority), as: .anonymous)
+          == expected.descendant(Path(keys: [.priority])), place)
+      #expect(try await database.getShallow(path, as: .anonymous) == ShallowNode(expected), place)
+      var keys = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: query.limit)
+      if query.ordering != .key { (keys.start, keys.end) = (nil, nil) }
+      #expect(
+        try await database.getShallow(path, query: keys, as: .anonymous)
+          == (keys.showsAll
+            ? ShallowNode(expected) : ShallowNode(expected.isLeaf ? .empty : expected.window(keys))),
+        "\(place): shallow \(path) \(keys)")
+    }
+    #expect(try await database.get("/", as: .anonymous) == model, place)
+  }
+}
