@@ -1,0 +1,62 @@
+// Values that the server computes, everywhere a value may stand: in transactions, in writes outside connections, as
+// priorities, in updates and for the end of a session.
+
+import OrderedStore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("Server values", .timeLimit(.minutes(1)))
+struct ServerValueTests {
+  private let timestamp = LeafValue.deferred(.timestamp)
+
+  private func open() async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("values")
+  }
+
+  /// The instant that a leaf holds, if it lies between two others.
+  private func isInstant(_ node: Node, after start: Int64) -> Bool {
+    guard case .int(let at)? = node.leafValue else { return false }
+    return at >= start && at <= SystemTime.milliseconds()
+  }
+
+  @Test("In a transaction, which compares the hash of what was before")
+  func transaction() async throws {
+    let database = try await open()
+    let client = Client(database)
+    let start = SystemTime.milliseconds()
+    _ = await client.set("n", ["count": 41])
+    let node = Node.object(
+      [("count", .leaf(.deferred(.increment(.int(1))))), ("at", .leaf(timestamp))],
+      priority: .deferred(.timestamp))
+    let hash = Node.object([("count", 41)]).hash
+    #expect(await client.ask { $0.set("n", to: node, ifHash: "stale", request: $1) }.text == "datastale")
+    #expect(await client.ask { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "ok")
+    let written = try await database.get("n", as: .anonymous)
+    #expect(written.child("count") == 42)
+    #expect(isInstant(written.child("at"), after: start))
+    // One write has one instant, whole milliseconds, in values and priorities.
+    #expect(written.priority.map { Node.leaf($0.leafValue) } == written.child("at"))
+    #expect(await client.ask { $0.set("n", to: node, ifHash: hash, request: $1) }.text == "datastale")
+    #expect(await client.ask { $0.set("n", to: node, ifHash: written.hash, request: $1) }.text == "ok")
+    #expect(try await database.get("n/count", as: .anonymous) == 43)
+  }
+
+  @Test("In writes outside connections, whose answers hold the values, and in updates at several paths")
+  func outside() async throws {
+    let database = try await open()
+    let start = SystemTime.milliseconds()
+    let set = try await database.set("at", to: .leaf(timestamp), as: .anonymous)
+    guard case .written(let value) = set else { return #expect(Bool(false), "not written") }
+    #expect(isInstant(value, after: start))
+    #expect(try await database.get("at", as: .anonymous) == value)
+    for expected: Node in [2, 4] {
+      _ = try await database.update(
+        "/", [("a/n", .leaf(.deferred(.increment(.int(2))))), ("b/at", .leaf(timestamp))], as: .anonymous)
+      #expect(try await database.get("a/n", as: .anonymous) == expected)
+    }
+    #expect(isInstant(try await database.get("b/at", as: .anonymous), after: start))
+    _ = try await database.set("a/.priority", to: .leaf(timestamp), as: .anonymous)
+    #expect(isInstant(try await database.get("a/.priority", as: .anonymous), after: start))
+  }
+}

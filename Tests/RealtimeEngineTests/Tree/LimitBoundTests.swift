@@ -1,0 +1,186 @@
+// Each limit of `RealtimeLimits` that the engine keeps, at its bound: what just fits passes, one more is refused with the
+// product's status and message.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Limits of the Realtime Database at their bounds", .timeLimit(.minutes(1)))
+struct LimitBoundTests {
+  private func open(_ change: (inout RealtimeLimits) -> Void = { _ in }) async throws -> RealtimeDatabase {
+    var limits = RealtimeLimits()
+    change(&limits)
+    return try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+      .database("bounds")
+  }
+
+  private func answer(
+    _ client: Client, _ send: @Sendable (RealtimeConnection, Int64) -> Void
+  ) async -> String {
+    switch await client.ask(send) {
+    case .failure(let error): error.description
+    case let response: response.text
+    }
+  }
+
+  private static let writeTooBig =
+    "write_too_big: Data to write exceeds the maximum size that can be modified with a single request."
+  private static let tooBig =
+    "too_big: The specified payload is too large, please request a location with less data."
+
+  @Test("Keys of 768 bytes, in paths and in values")
+  func keys() async throws {
+    let client = Client(try await open())
+    let longest = String(repeating: "é", count: 384)
+    for (key, expected) in [
+      (longest, "ok"), (longest + "x", "failure: Invalid data; key longer than 768 bytes"),
+    ] {
+      #expect(await answer(client) { $0.set(Path(keys: [Key(key)]), to: 1, request: $1) } == expected)
+      #expect(await answer(client) { $0.set("a", to: .object([(Key(key), 1)]), request: $1) } == expected)
+      #expect(
+        await answer(client) { $0.onDisconnectSet(Path(keys: [Key(key)]), to: 1, request: $1) } == expected)
+    }
+  }
+
+  @Test("Levels, as the limit says", arguments: [1, 5])
+  func depth(limit: Int) async throws {
+    let client = Client(try await open { $0.depth = limit })
+    let path = Path(keys: Array(repeating: "k", count: limit))
+    #expect(await answer(client) { $0.set(path, to: 1, request: $1) } == "ok")
+    #expect(
+      await answer(client) { $0.set(path.child("k"), to: 1, request: $1) }
+        == "failure: Invalid data; data lies more than \(limit) levels deep")
+  }
+
+  @Test("Strings")
+  func strings() async throws {
+    let client = Client(try await open { $0.stringBytes = 1_000 })
+    let longest = String(repeating: "é", count: 500)
+    #expect(await answer(client) { $0.set("a", to: .leaf(.string(longest)), request: $1) } == "ok")
+    #expect(
+      await answer(client) { $0.set("a", to: .leaf(.string(longest + "x")), request: $1) }
+        == "failure: Invalid data; string longer than 1000 bytes of UTF-8")
+  }
+
+  @Test("One write over a socket, and one over REST")
+  func writes() async throws {
+    let node = Node.object((0..<40).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
+      let client = Client(try await open { $0.socketWriteBytes = node.estimatedSize + spare })
+      #expect(await answer(client) { $0.set("a", to: node, request: $1) } == expected)
+      #expect(await answer(client) { $0.update("b", [("c", node)], request: $1) } == expected)
+      #expect(await answer(client) { $0.onDisconnectSet("d", to: node, request: $1) } == expected)
+      let database = try await open {
+        $0.socketWriteBytes = 1
+        $0.restWriteBytes = node.estimatedSize + spare
+      }
+      do throws(RealtimeError) {
+        _ = try await database.set("a", to: node, as: .anonymous)
+        #expect(spare == 0)
+      } catch { #expect(error.description == expected) }
+    }
+  }
+
+  @Test("One answer, from rows and from memory alike")
+  func responses() async throws {
+    var values = RandomValues(seed: 7)
+    var node = Node.empty
+    while node.childCount < 3 { node = values.node(depth: 3) }
+    for (spare, expected) in [(0, "ok \(node.text)"), (-1, LimitBoundTests.tooBig)] {
+      let store = try MemoryStore()
+      var limits = RealtimeLimits()
+      limits.responseBytes = node.estimatedSize + spare
+      let warm = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database(
+        "b")
+      let client = Client(warm)
+      // Kept in memory while it is small, and grown there.
+      _ = await client.ask { $0.get("a", request: $1) }
+      _ = await client.set("a", node)
+      #expect(await answer(client) { $0.get("a", request: $1) } == expected)
+      let cold = Client(
+        try await RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits).database("b"))
+      #expect(await answer(cold) { $0.get("a", request: $1) } == expected)
+      let listen = await answer(cold) { $0.listen("a", hash: "", request: $1) }
+      #expect(listen == (spare == 0 ? "ok" : expected))
+    }
+  }
+
+  @Test("Rows assemble to the size that the node has", arguments: 0..<50)
+  func assembled(seed: Int) {
+    var values = RandomValues(seed: UInt64(seed))
+    let node = values.node(depth: 4)
+    var assembler = NodeAssembler()
+    node.forEachLeaf { assembler.add($0.keys, $1) }
+    if !node.isEmpty { #expect(assembler.estimatedSize == node.estimatedSize) }
+    #expect(assembler.finish() == node)
+  }
+
+  @Test("Listens of a connection")
+  func listens() async throws {
+    let client = Client(try await open { $0.listensPerConnection = 2 })
+    for i in 0..<2 {
+      #expect(await answer(client) { $0.listen(Path("a/\(i)"), hash: "", request: $1) } == "ok")
+    }
+    #expect(
+      await answer(client) { $0.listen("b", hash: "", request: $1) }
+        == "failure: too many listens: a connection may hold 2")
+  }
+
+  @Test("Values registered for the end of a connection, by number")
+  func disconnectCount() async throws {
+    let database = try await open { $0.onDisconnectsPerConnection = 3 }
+    let client = Client(database)
+    let refused = "failure: too many onDisconnect operations: a connection may hold 3"
+    #expect(await answer(client) { $0.onDisconnectUpdate("a", [("x", 1), ("y", 1)], request: $1) } == "ok")
+    #expect(
+      await answer(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
+    #expect(await answer(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
+    // What supersedes others takes their place; what is cancelled gives its place back.
+    #expect(await answer(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == refused)
+    #expect(await answer(client) { $0.onDisconnectCancel("a", request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectCancel("none", request: $1) } == "ok")
+    #expect(await answer(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == "ok")
+    client.connection.close()
+    #expect(await Client(database).ask { $0.get("/", request: $1) }.text == "ok {b:2,c:1,d:1}")
+  }
+
+  @Test("Values registered for the end of a connection, by what they take when they are written")
+  func disconnectBytes() async throws {
+    let node = Node.object((0..<40).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let each = DisconnectCost("a", node).bytes
+    #expect(each == DisconnectCost("b", node).bytes)
+    for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
+      let database = try await open { $0.onDisconnectBytes = 2 * each + spare }
+      let client = Client(database)
+      #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
+      #expect(await answer(client) { $0.onDisconnectSet("b", to: node, request: $1) } == expected)
+      // Superseding is not adding.
+      #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
+      client.connection.close()
+      let root = await Client(database).ask { $0.get("/", request: $1) }.text
+      #expect(root.contains("b:") == (spare == 0))
+    }
+  }
+
+  @Test("A write whose rows are more than a commit may hold is refused, alone and before anything is written")
+  func commit() async throws {
+    let database = try await open()
+    let client = Client(database)
+    let first = await client.send { $0.set("a", to: 1, request: $1) }
+    let second = await client.send { $0.set(HugeSubtree.path, to: HugeSubtree.leaves(3_000), request: $1) }
+    let third = await client.send { $0.set("b", to: 1, request: $1) }
+    #expect(await client.answer(to: first).text == "ok")
+    guard case .failure(let error) = await client.answer(to: second) else {
+      return #expect(Bool(false), "72 MB of rows were accepted")
+    }
+    #expect(error == .writeTooBig)
+    #expect(await client.answer(to: third).text == "ok")
+    #expect(try await database.get("/", as: .anonymous).text == "{a:1,b:1}")
+  }
+}
