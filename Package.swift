@@ -168,8 +168,9 @@ let package = Package(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer", protobuf,
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", protobuf, nio("NIOCore"), nio("NIOPosix"),
       ]),
+    tests(of: "Firebase", ["Firebase", "FirebaseFirestore", "HearthServer"]),
   ]
 )
 
