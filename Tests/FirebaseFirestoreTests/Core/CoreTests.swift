@@ -188,6 +188,8 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     #expect(ServerAddress("localhost:8080", isEncrypted: false)?.authority == "localhost:8080")
     let six = ServerAddress("[::1]:8080", isEncrypted: false)
     #expect(six?.host == "::1" && six?.port == 8080 && six?.authority == "[::1]:8080")
-    #expect(ServerAddress("localhost:x", isEncrypted: false) == nil)
+    for wrong in ["localhost:x", "[::1]:70000", "[::1]:-1", "[::1]8080", "[]:80"] {
+      #expect(ServerAddress(wrong, isEncrypted: false) == nil)
+    }
   }
 }

@@ -12,8 +12,11 @@ actor TestServer {
   private var server: HearthServer?
   private(set) var port = 0
 
-  init(data: String? = nil) {
-    configuration = .forTesting(storage: data.map { .directory($0) } ?? .ephemeral)
+  init(data: String? = nil, emulator: Bool = true, tls: HearthConfiguration.TLSFiles? = nil) {
+    var configuration = HearthConfiguration.forTesting(storage: data.map { .directory($0) } ?? .ephemeral)
+    configuration.emulator = emulator
+    configuration.tls = tls
+    self.configuration = configuration
   }
 
   func start() async throws {

@@ -12,6 +12,7 @@ import NIOSSL
 
 final class GRPCConnection: Sendable {
   private let address: ServerAddress
+  private let resolver: (any Resolver & Sendable)?
   private let eventLoop: any EventLoop
   private let state: NIOLoopBoundBox<State>
 
@@ -26,8 +27,10 @@ final class GRPCConnection: Sendable {
     let streams: NIOHTTP2Handler.StreamMultiplexer
   }
 
-  init(_ address: ServerAddress) {
+  /// - Parameter resolver: finds the addresses of the server's name; the system's where nil.
+  init(_ address: ServerAddress, resolver: (any Resolver & Sendable)? = nil) {
     self.address = address
+    self.resolver = resolver
     let eventLoop = MultiThreadedEventLoopGroup.singleton.any()
     self.eventLoop = eventLoop
     state = NIOLoopBoundBox.makeBoxSendingValue(State(), eventLoop: eventLoop)
@@ -71,7 +74,7 @@ final class GRPCConnection: Sendable {
     guard !state.value.isShutDown else {
       return eventLoop.makeFailedFuture(FirestoreError(.cancelled, "The client has been terminated."))
     }
-    let attempt = connect()
+    let attempt = security().flatMap { [self] in connect($0) }
     state.value.connecting = attempt
     attempt.whenComplete { [self] result in
       switch result {
@@ -92,24 +95,27 @@ final class GRPCConnection: Sendable {
     }
   }
 
-  private func connect() -> EventLoopFuture<Connected> {
+  /// What encrypts the connection; nil for one in clear. Made beside the event loop, since it reads files.
+  private func security() -> EventLoopFuture<NIOSSLContext?> {
+    guard address.isEncrypted else { return eventLoop.makeSucceededFuture(nil) }
+    return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { try ServerTrust.context() }
+  }
+
+  private func connect(_ security: NIOSSLContext?) -> EventLoopFuture<Connected> {
     let address = address
-    let multiplexer = eventLoop.makePromise(of: NIOHTTP2Handler.StreamMultiplexer.self)
     let bootstrap = ClientBootstrap(group: eventLoop)
+      .resolver(resolver)
       .connectTimeout(.seconds(10))
       .channelOption(.socketOption(.so_keepalive), value: 1)
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
-          if address.isEncrypted {
-            var configuration = TLSConfiguration.makeClientConfiguration()
-            configuration.applicationProtocols = ["h2"]
-            let context = try NIOSSLContext(configuration: configuration)
+          if let security {
             // A name in numbers cannot be told to the server during the handshake.
             let isNumeric = (try? SocketAddress(ipAddress: address.host, port: 0)) != nil
             try pipeline.addHandler(
-              NIOSSLClientHandler(context: context, serverHostname: isNumeric ? nil : address.host))
+              NIOSSLClientHandler(context: security, serverHostname: isNumeric ? nil : address.host))
           }
           var connection = NIOHTTP2Handler.ConnectionConfiguration()
           connection.initialSettings = [
@@ -120,7 +126,7 @@ final class GRPCConnection: Sendable {
           ]
           var stream = NIOHTTP2Handler.StreamConfiguration()
           stream.targetWindowSize = 1 << 20
-          let streams = try pipeline.configureHTTP2Pipeline(
+          _ = try pipeline.configureHTTP2Pipeline(
             mode: .client, connectionConfiguration: connection, streamConfiguration: stream
           ) { channel in
             // Servers do not push.
@@ -131,12 +137,14 @@ final class GRPCConnection: Sendable {
               guard let channel else { return }
               self.forget(channel)
             })
-          multiplexer.succeed(streams)
         }
       }
-    let connecting = bootstrap.connect(host: address.host, port: address.port)
-    connecting.cascadeFailure(to: multiplexer)
-    return connecting.and(multiplexer.futureResult).map { Connected(channel: $0, streams: $1) }
+    // A name with several addresses makes several channels; only the one that won says which streams
+    // are to be used.
+    return bootstrap.connect(host: address.host, port: address.port).flatMapThrowing { channel in
+      let handler = try channel.pipeline.syncOperations.handler(type: NIOHTTP2Handler.self)
+      return Connected(channel: channel, streams: try handler.syncMultiplexer())
+    }
   }
 }
 

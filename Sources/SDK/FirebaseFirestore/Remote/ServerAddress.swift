@@ -6,14 +6,18 @@ struct ServerAddress: Hashable, Sendable {
   let port: Int
   let isEncrypted: Bool
 
-  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil where the port is no number.
+  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil where the host is empty or the port
+  /// is no port.
   init?(_ text: String, isEncrypted: Bool) {
     self.isEncrypted = isEncrypted
     let usual = isEncrypted ? 443 : 80
     if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
       host = String(text[text.index(after: text.startIndex)..<end])
       let rest = text[text.index(after: end)...]
-      guard let port = rest.isEmpty ? usual : Int(rest.dropFirst()) else { return nil }
+      guard !host.isEmpty, rest.isEmpty || rest.first == ":" else { return nil }
+      guard let port = rest.isEmpty ? usual : Int(rest.dropFirst()), (1...65535).contains(port) else {
+        return nil
+      }
       self.port = port
       return
     }
