@@ -45,6 +45,10 @@ struct Reminders {
     let parts = address.split(separator: ":")
     database.useEmulator(
       withHost: parts.first.map(String.init) ?? "127.0.0.1", port: parts.last.flatMap { Int($0) } ?? 8080)
+    let settings = database.settings
+    // What the server has not taken when this program ends is lost, which a terminal can live with.
+    settings.cacheSettings = MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings())
+    database.settings = settings
     return ReminderList(database, name: "groceries")
   }
 

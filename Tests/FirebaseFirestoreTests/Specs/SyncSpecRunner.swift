@@ -64,7 +64,6 @@ struct SyncSpecRunner {
       return "several clients on one cache"
     }
     if steps.contains("failDatabase") { return "failing persistence" }
-    if steps.contains("loadBundle") { return "bundles" }
     if steps.contains("setIndexConfiguration") { return "indexes of the cache" }
     if steps.contains("applyClientState") { return "several clients on one cache" }
     return nil
@@ -169,6 +168,7 @@ struct SyncSpecRunner {
       waiters.insert(id)
       engine.waitForPendingWrites(id)
     case "restart", "clearPersistence", "shutdown": return restart(kind)
+    case "loadBundle": return load(bundle: value as? String ?? "")
     case "triggerLruGC": engine.store.collectGarbage(above: value as? Int ?? 0, share: 1)
     default: return "unknown step \(kind)"
     }
@@ -210,6 +210,19 @@ struct SyncSpecRunner {
     nextID += 1
     writesOfCompletion[id] = path
     engine.write([write], at: .epoch, completion: id)
+  }
+
+  private mutating func load(bundle text: String) -> String? {
+    do throws(FirestoreError) {
+      var loader = BundleLoader(database: SyncSpecRunner.database)
+      loader.append(text.utf8)
+      while try loader.step() {}
+      let bundle = try loader.finish()
+      if !engine.store.hasBundle(asNewAs: bundle.metadata) { engine.load(bundle) }
+      return nil
+    } catch {
+      return "the bundle is refused: \(error)"
+    }
   }
 
   private mutating func receive(_ change: WatchChange) {

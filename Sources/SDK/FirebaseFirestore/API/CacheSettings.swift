@@ -1,5 +1,6 @@
 // How the cache is kept. The cache is in memory in this version; the settings of the cache on disk
-// are accepted, so that programs compile and behave, and keep nothing between runs.
+// are accepted, so that programs compile and behave, and an instance that uses them warns that
+// nothing is kept between runs.
 
 public import Foundation
 
@@ -22,8 +23,18 @@ private func checked(_ size: NSNumber) -> Int64 {
 
 private let defaultSize: Int64 = 100 << 20
 
-/// A cache on disk. In this version it lives as long as the program.
+/// A cache on disk, which this version does not have: the cache is kept in memory, within the size.
+///
+/// - Warning: Cached documents, and writes that the server has not acknowledged, are lost when the
+///   program ends. An instance with these settings, which are the default, logs the warning
+///   `I-FST000006` when it starts. ``MemoryCacheSettings`` with ``MemoryLRUGCSettings`` say the same
+///   without a warning.
 public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+  static let warning =
+    "This version of the SDK keeps its cache in memory only: cached documents, and writes that the server has"
+    + " not acknowledged, are lost when the program ends. Set FirestoreSettings.cacheSettings to"
+    + " MemoryCacheSettings to say that this is meant."
+
   let size: Int64
 
   /// A cache of 100 MiB.
@@ -92,14 +103,4 @@ public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings,
   }
   /// Hashes the way.
   public override var hash: Int { size.hashValue }
-}
-
-/// Indexes of the cache on disk. The cache in memory keeps none, so these calls change nothing.
-public final class PersistentCacheIndexManager: NSObject, Sendable {
-  /// Lets the SDK make indexes where queries on the cache would be slow.
-  public func enableIndexAutoCreation() {}
-  /// Makes no further indexes.
-  public func disableIndexAutoCreation() {}
-  /// Removes all indexes.
-  public func deleteAllIndexes() {}
 }

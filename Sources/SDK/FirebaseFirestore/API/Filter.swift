@@ -5,8 +5,9 @@ public import Foundation
 
 /// A condition of a query.
 public final class Filter: NSObject, @unchecked Sendable {
-  // Safe to share: the operands are read once, into values, when the filter meets its query; what
-  // is kept until then is never changed.
+  // Safe to share: nothing here changes after the initialiser. Operands are the app's own values, kept
+  // as they were given and read once, into values, when the filter meets its query; one that is a
+  // mutable object must not be changed meanwhile, as with every call that takes such an object.
   indirect enum Node {
     case field(ModelFieldPath, FieldFilter.Operator, Any)
     case all([Filter])

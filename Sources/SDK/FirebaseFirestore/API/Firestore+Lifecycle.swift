@@ -43,7 +43,8 @@ extension Firestore {
   }
 
   /// Ends the instance: listeners hear nothing more, and every other call but `clearPersistence`
-  /// stops the program. `firestore()` hands out a fresh instance.
+  /// stops the program. What waits for an answer of the server, a write or a read, fails with
+  /// `cancelled`. `firestore()` hands out a fresh instance.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     end(reporting(completion))
@@ -66,7 +67,4 @@ extension Firestore {
   public func clearPersistence() async throws {
     try await Continuations.done { clearPersistence(completion: $0) }
   }
-
-  /// The indexes of the cache on disk; nil, since the cache is in memory.
-  public var persistentCacheIndexManager: PersistentCacheIndexManager? { nil }
 }

@@ -119,11 +119,14 @@ public final class Firestore: NSObject, Sendable {
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
         refuse("The host setting '\(settings.host)' is no host name with an optional port.")
       }
-      let size: Int64? =
-        switch settings.cache {
-        case .persistent(let cache): cache.size
-        case .memory(let cache): cache.size
-        }
+      let size: Int64?
+      switch settings.cache {
+      case .persistent(let cache):
+        size = cache.size
+        // Also the default, so every app that did not choose hears of it.
+        FirestoreLog.warning("I-FST000006", PersistentCacheSettings.warning)
+      case .memory(let cache): size = cache.size
+      }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
         callbackQueue: settings.dispatchQueue, cacheSize: size)
@@ -255,6 +258,7 @@ public final class Firestore: NSObject, Sendable {
       }
       .run(attemptsLeft: TransactionOptions().maxAttempts)
     }
+    // Safe to send: the block has returned it, and nothing here keeps it.
     nonisolated(unsafe) let result = value.call
     return result
   }

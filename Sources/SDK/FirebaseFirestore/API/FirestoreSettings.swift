@@ -59,7 +59,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     set { guarded.withLock { $0.dispatchQueue = newValue } }
   }
 
-  /// How the local cache is kept.
+  /// How the local cache is kept. The default asks for a cache on disk, which this version keeps in
+  /// memory instead, with a warning: see ``PersistentCacheSettings``.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {
@@ -71,7 +72,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// Whether the cache is kept on disk. Deprecated: use ``cacheSettings``.
+  /// Whether a cache on disk is asked for, which this version keeps in memory instead, with a warning:
+  /// see ``PersistentCacheSettings``. Deprecated: use ``cacheSettings``.
   open var isPersistenceEnabled: Bool {
     get {
       if case .persistent = values.cache { return true }

@@ -1,5 +1,7 @@
-// Bundles of documents and named queries. This version cannot read them and says so: every call
-// ends with `unimplemented`, and no named query is ever found.
+// The loading of a bundle, as the app follows it.
+//
+// Invariant: observers hear of every step on the settings' queue, in order, and of nothing after
+// the step that ended the loading.
 
 import FirebaseCore
 import FirestoreModel
@@ -17,128 +19,127 @@ public enum LoadBundleTaskState: Int, Sendable {
 
 /// How much of a bundle has been loaded.
 public final class LoadBundleTaskProgress: NSObject, Sendable {
-  /// Documents loaded.
+  /// Documents read so far.
   public let documentsLoaded: Int
   /// Documents in the bundle.
   public let totalDocuments: Int
-  /// Bytes read.
+  /// Bytes read so far, the bundle's metadata not counted.
   public let bytesLoaded: Int
-  /// Bytes in the bundle.
+  /// Bytes in the bundle, its metadata not counted.
   public let totalBytes: Int
   /// How far loading has come.
   public let state: LoadBundleTaskState
 
-  init(state: LoadBundleTaskState) {
-    documentsLoaded = 0
-    totalDocuments = 0
-    bytesLoaded = 0
-    totalBytes = 0
+  init(
+    _ state: LoadBundleTaskState, documents: Int = 0, of totalDocuments: Int = 0, bytes: Int = 0,
+    of totalBytes: Int = 0
+  ) {
+    documentsLoaded = documents
+    self.totalDocuments = totalDocuments
+    bytesLoaded = bytes
+    self.totalBytes = totalBytes
     self.state = state
   }
+
+  private var numbers: [Int] { [documentsLoaded, totalDocuments, bytesLoaded, totalBytes, state.rawValue] }
+
+  /// Whether all numbers and the state are equal.
+  public override func isEqual(_ object: Any?) -> Bool {
+    (object as? LoadBundleTaskProgress)?.numbers == numbers
+  }
+
+  /// Hashes the numbers.
+  public override var hash: Int { numbers.hashValue }
 }
 
 /// Names an observer of a ``LoadBundleTask``.
 public typealias LoadBundleObserverHandle = Int
 
-/// The loading of a bundle. In this version it has always failed already.
+/// The loading of a bundle.
+///
+/// ```swift
+/// let task = db.loadBundle(data)
+/// task.addObserver { print($0.documentsLoaded, "of", $0.totalDocuments) }
+/// ```
 public final class LoadBundleTask: NSObject, Sendable {
-  static let error = FirestoreError.unimplemented("This version of the SDK cannot load bundles.")
+  typealias Completion = @Sendable (LoadBundleTaskProgress, FirestoreError?) -> Void
+
+  private struct State {
+    var observers: [(handle: Int, app: AppClosure<(LoadBundleTaskProgress) -> Void>)] = []
+    var completion: Completion?
+    var nextHandle = 1
+    var progress = LoadBundleTaskProgress(.inProgress)
+  }
 
   private let queue: DispatchQueue
+  private let state = Guarded(State())
 
-  init(queue: DispatchQueue) { self.queue = queue }
+  init(queue: DispatchQueue, completion: Completion?) {
+    self.queue = queue
+    state.withLock { $0.completion = completion }
+  }
 
-  /// Adds an observer; it is told at once that loading failed.
+  /// Adds an observer: it is told, on the settings' queue, of every step from now on, the last of
+  /// which has the state `success` or `error`.
   @discardableResult
   public func addObserver(
     _ observer: @escaping (LoadBundleTaskProgress) -> Void
   ) -> LoadBundleObserverHandle {
     let app = AppClosure(call: observer)
-    queue.async { app.call(LoadBundleTaskProgress(state: .error)) }
-    return 0
+    return state.withLock { state in
+      let handle = state.nextHandle
+      state.nextHandle += 1
+      state.observers.append((handle, app))
+      return handle
+    }
   }
 
   /// Removes an observer.
-  public func removeObserverWith(handle: LoadBundleObserverHandle) {}
-
-  /// Removes all observers.
-  public func removeAllObservers() {}
-}
-
-extension Firestore {
-  /// Fails with `unimplemented`: bundles cannot be loaded yet.
-  @discardableResult
-  public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
-
-  /// Fails with `unimplemented`: bundles cannot be loaded yet.
-  @discardableResult
-  public func loadBundle(
-    _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
-  ) -> LoadBundleTask {
-    refuseBundle(completion)
+  public func removeObserverWith(handle: LoadBundleObserverHandle) {
+    state.withLock { $0.observers.removeAll { $0.handle == handle } }
   }
 
-  /// Fails with `unimplemented`: bundles cannot be loaded yet.
-  @discardableResult
-  public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask {
-    loadBundle(bundleStream, completion: nil)
-  }
-
-  /// Fails with `unimplemented`: bundles cannot be loaded yet.
-  @discardableResult
-  public func loadBundle(
-    _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
-  ) -> LoadBundleTask {
-    refuseBundle(completion)
-  }
-
-  /// Throws `unimplemented`: bundles cannot be loaded yet.
-  public func loadBundle(_ bundleData: Data) async throws -> LoadBundleTaskProgress {
-    throw LoadBundleTask.error.object
-  }
-
-  /// Throws `unimplemented`: bundles cannot be loaded yet.
-  public func loadBundle(_ bundleStream: InputStream) async throws -> LoadBundleTaskProgress {
-    throw LoadBundleTask.error.object
-  }
-
-  private func refuseBundle(
-    _ completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)?
-  ) -> LoadBundleTask {
-    let queue = client.callbackQueue
-    if let completion {
-      let app = AppClosure(call: completion)
-      queue.async { app.call(nil, LoadBundleTask.error.object) }
+  /// Removes all observers, the completion of the call that made the task included.
+  public func removeAllObservers() {
+    state.withLock {
+      $0.observers = []
+      $0.completion = nil
     }
-    return LoadBundleTask(queue: queue)
   }
 
-  /// Finds no query: named queries come with bundles, which cannot be loaded yet.
-  @preconcurrency
-  public func getQuery(named name: String, completion: @escaping @Sendable (Query?) -> Void) {
-    client.callbackQueue.async { completion(nil) }
+  // MARK: Steps
+
+  func progress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
+    tell(
+      LoadBundleTaskProgress(
+        .inProgress, documents: documents, of: metadata.totalDocuments, bytes: bytes, of: metadata.totalBytes)
+    )
   }
 
-  /// Finds no query: named queries come with bundles, which cannot be loaded yet.
-  public func getQuery(named name: String) async -> Query? { nil }
-
-  /// Does nothing: the cache in memory keeps no indexes. Deprecated in the product.
-  @preconcurrency
-  public func setIndexConfiguration(_ json: String, completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    if let completion { client.callbackQueue.async { completion(nil) } }
+  func succeed(_ metadata: BundleMetadata) {
+    tell(
+      LoadBundleTaskProgress(
+        .success, documents: metadata.totalDocuments, of: metadata.totalDocuments, bytes: metadata.totalBytes,
+        of: metadata.totalBytes))
   }
 
-  /// Does nothing: the cache in memory keeps no indexes. Deprecated in the product.
-  public func setIndexConfiguration(_ json: String) async throws {}
-
-  /// Does nothing: the cache in memory keeps no indexes. Deprecated in the product.
-  @preconcurrency
-  public func setIndexConfiguration(
-    _ stream: InputStream, completion: (@Sendable ((any Error)?) -> Void)? = nil
-  ) {
-    if let completion { client.callbackQueue.async { completion(nil) } }
+  func fail(_ error: FirestoreError) {
+    let last = state.withLock { $0.progress }
+    tell(
+      LoadBundleTaskProgress(
+        .error, documents: last.documentsLoaded, of: last.totalDocuments, bytes: last.bytesLoaded,
+        of: last.totalBytes), error)
   }
 
-  /// Does nothing: the cache in memory keeps no indexes. Deprecated in the product.
-  public func setIndexConfiguration(_ stream: InputStream) async throws {}
+  private func tell(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
+    state.withLock { $0.progress = progress }
+    queue.async { [self] in
+      // Who is there now is told: an app adds observers after the loading has started.
+      let (observers, completion) = state.withLock { state in
+        (state.observers, progress.state == .inProgress ? nil : state.completion)
+      }
+      for observer in observers { observer.app.call(progress) }
+      completion?(progress, error)
+    }
+  }
 }

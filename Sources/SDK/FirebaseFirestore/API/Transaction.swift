@@ -9,9 +9,14 @@ public import Foundation
 /// All reads come before all writes. The block may run several times.
 public final class Transaction: NSObject, Sendable {
   private let firestore: Firestore
+  /// Kept, because the instance may be ended while the block runs.
+  private let client: FirestoreClient
   private let attempt = Guarded(TransactionAttempt())
 
-  init(_ firestore: Firestore) { self.firestore = firestore }
+  init(_ firestore: Firestore, _ client: FirestoreClient) {
+    self.firestore = firestore
+    self.client = client
+  }
 
   var state: TransactionAttempt { attempt.withLock { $0 } }
 
@@ -70,7 +75,7 @@ public final class Transaction: NSObject, Sendable {
     if let error = attempt.withLock({ $0.mayRead() }) { throw error.object }
     let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
     let done = DispatchSemaphore(value: 0)
-    firestore.client.datastore.documents([document.name]) { result in
+    client.datastore.documents([document.name]) { result in
       answer.withLock { $0 = result }
       done.signal()
     }
@@ -128,6 +133,8 @@ final class TransactionRunner: Sendable {
   private static let queue = DispatchQueue(label: "firestore.transactions", attributes: .concurrent)
 
   private let firestore: Firestore
+  /// Kept, because the instance may be ended while a transaction is under way.
+  private let client: FirestoreClient
   private let block: AppClosure<Block>
   private let completion: @Sendable (AppClosure<Any?>, (any Error)?) -> Void
   private let backoff = Guarded(Backoff(seed: UInt64.random(in: 0...UInt64.max)))
@@ -137,6 +144,7 @@ final class TransactionRunner: Sendable {
     completion: @escaping @Sendable (AppClosure<Any?>, (any Error)?) -> Void
   ) {
     self.firestore = firestore
+    client = firestore.client
     self.block = AppClosure(call: block)
     self.completion = completion
   }
@@ -144,7 +152,7 @@ final class TransactionRunner: Sendable {
   func run(attemptsLeft: Int) {
     let delay = backoff.withLock { $0.next() }
     TransactionRunner.queue.asyncAfter(deadline: .now() + delay) { [self] in
-      let transaction = Transaction(firestore)
+      let transaction = Transaction(firestore, client)
       var error: NSError?
       let value = AppClosure(call: withUnsafeMutablePointer(to: &error) { block.call(transaction, $0) })
       let state = transaction.state
@@ -155,7 +163,7 @@ final class TransactionRunner: Sendable {
         let mayHelp = own && FirestoreError(code, "").allowsAnotherAttempt
         return mayHelp ? again(attemptsLeft, error) : finish(nil, error)
       }
-      firestore.client.datastore.commit(state.commit) { [self] failure in
+      client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
         if failure.allowsAnotherAttempt {
           again(attemptsLeft, failure.object)
@@ -171,7 +179,7 @@ final class TransactionRunner: Sendable {
   }
 
   private func finish(_ value: AppClosure<Any?>?, _ error: NSError?) {
-    firestore.client.callbackQueue.async { [completion] in
+    client.callbackQueue.async { [completion] in
       completion(value ?? AppClosure(call: nil), error)
     }
   }

@@ -27,7 +27,7 @@ struct ClientQuery: Hashable, Sendable {
   let isLimitToLast: Bool
   let target: Target
   /// Nil for a document, and for a query that the server is going to refuse.
-  private let normal: NormalizedQuery?
+  let normal: NormalizedQuery?
 
   init(document name: DocumentName) {
     scope = .document(name)

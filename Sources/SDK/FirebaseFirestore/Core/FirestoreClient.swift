@@ -18,14 +18,20 @@ final class FirestoreClient: @unchecked Sendable {
 
   private struct Listener {
     let mute: Mute
+    /// Whether it waits for one answer, and so must be told when none will come.
+    let isOnce: Bool
     let deliver: @Sendable (ViewResult) -> Void
   }
+
+  private static let terminated = FirestoreError(.cancelled, "The client has been terminated.")
 
   let database: DatabaseName
   let datastore: Datastore
   let callbackQueue: DispatchQueue
 
   private let queue = DispatchQueue(label: "firestore.sync")
+  /// Bundles are read here, one after the other: reading may wait for a file.
+  private let bundleQueue = DispatchQueue(label: "firestore.bundles")
   private var engine: SyncEngine
   private var calls: [StreamKind: (number: Int, call: GRPCCall)] = [:]
   private var streamToken = Data()
@@ -90,15 +96,19 @@ final class FirestoreClient: @unchecked Sendable {
   // MARK: The app's wishes
 
   func listen(
-    _ query: ClientQuery, options: ListenerOptions, deliver: @escaping @Sendable (ViewResult) -> Void
+    _ query: ClientQuery, options: ListenerOptions, isOnce: Bool = false,
+    deliver: @escaping @Sendable (ViewResult) -> Void
   ) -> any ListenerRegistration {
     let mute = Mute()
     let started = Guarded<ListenerID?>(nil)
     event { client in
-      guard !client.isTerminated else { return }
+      guard !client.isTerminated else {
+        if isOnce { client.callbackQueue.async { deliver(.failure(FirestoreClient.terminated)) } }
+        return
+      }
       let id = ListenerID(number: client.newNumber())
       started.withLock { $0 = id }
-      client.listeners[id] = Listener(mute: mute, deliver: deliver)
+      client.listeners[id] = Listener(mute: mute, isOnce: isOnce, deliver: deliver)
       client.engine.listen(id, to: query, options: options)
     }
     return Registration(mute) { [weak self] in
@@ -134,7 +144,10 @@ final class FirestoreClient: @unchecked Sendable {
       return
     }
     event { client in
-      guard !client.isTerminated else { return }
+      guard !client.isTerminated else {
+        if let completion { client.callbackQueue.async { completion(FirestoreClient.terminated) } }
+        return
+      }
       let id = completion.map { client.remember($0) }
       client.engine.write(writes, at: FirestoreClient.now, completion: id)
     }
@@ -145,7 +158,13 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   func waitForPendingWrites(_ completion: @escaping @Sendable (FirestoreError?) -> Void) {
-    event { client in client.engine.waitForPendingWrites(client.remember(completion)) }
+    event { client in
+      if client.isTerminated {
+        client.callbackQueue.async { completion(FirestoreClient.terminated) }
+      } else {
+        client.engine.waitForPendingWrites(client.remember(completion))
+      }
+    }
   }
 
   func setNetwork(enabled: Bool, completion: (@Sendable (FirestoreError?) -> Void)?) {
@@ -162,10 +181,21 @@ final class FirestoreClient: @unchecked Sendable {
       if !client.isTerminated {
         client.isTerminated = true
         for id in client.engine.shutDown() {
-          client.listeners.removeValue(forKey: id)?.mute.mute()
+          if let listener = client.listeners.removeValue(forKey: id) {
+            if listener.isOnce {
+              client.callbackQueue.async { listener.deliver(.failure(FirestoreClient.terminated)) }
+            } else {
+              listener.mute.mute()
+            }
+          }
           client.inSyncListeners.removeValue(forKey: id)?.0.mute()
         }
         client.perform()
+        // The cache goes with the client, so what waits for the server waits for nothing.
+        for lost in client.completions.values {
+          client.callbackQueue.async { lost(FirestoreClient.terminated) }
+        }
+        client.completions = [:]
         for timer in client.timers.values { timer.cancel() }
         client.timers = [:]
         client.datastore.connection.shutDown()
@@ -173,6 +203,71 @@ final class FirestoreClient: @unchecked Sendable {
       if let completion { client.callbackQueue.async { completion(nil) } }
     }
   }
+
+  // MARK: Bundles
+
+  /// Reads a bundle and takes it into the cache; the task tells of it.
+  func loadBundle(_ source: BundleSource, task: LoadBundleTask) {
+    bundleQueue.async { [self] in
+      do throws(FirestoreError) {
+        try load(source, task)
+      } catch {
+        FirestoreLog.warning("I-FST000003", "A bundle could not be loaded: \(error)")
+        task.fail(error)
+      }
+    }
+  }
+
+  private func load(_ source: BundleSource, _ task: LoadBundleTask) throws(FirestoreError) {
+    source.open()
+    defer { source.close() }
+    var loader = BundleLoader(database: database)
+    while let bytes = try source.read() {
+      loader.append(bytes)
+      while true {
+        let (before, isKnown) = (loader.documentsLoaded, loader.metadata != nil)
+        guard try loader.step(), let metadata = loader.metadata else { break }
+        if !isKnown {
+          if queue.sync(execute: { engine.store.hasBundle(asNewAs: metadata) }) {
+            task.succeed(metadata)
+            return
+          }
+          task.progress(metadata, documents: 0, bytes: 0)
+        } else if loader.documentsLoaded > before {
+          task.progress(metadata, documents: loader.documentsLoaded, bytes: loader.bytesLoaded)
+        }
+      }
+    }
+    let bundle = try loader.finish()
+    let isTaken = queue.sync {
+      if isTerminated { return false }
+      engine.load(bundle)
+      perform()
+      return true
+    }
+    guard isTaken else { throw FirestoreClient.terminated }
+    task.succeed(bundle.metadata)
+  }
+
+  func namedQuery(_ name: String, completion: @escaping @Sendable (NamedQuery?) -> Void) {
+    event { client in
+      let query = client.engine.store.namedQuery(name)
+      client.callbackQueue.async { completion(query) }
+    }
+  }
+
+  // MARK: Indexes of the cache
+
+  func configure(_ indexes: Set<FieldIndex>, completion: (@Sendable (FirestoreError?) -> Void)?) {
+    event { client in
+      client.engine.store.configure(indexes)
+      if let completion { client.callbackQueue.async { completion(nil) } }
+    }
+  }
+
+  func setIndexCreation(enabled: Bool) { event { $0.engine.store.createsIndexes = enabled } }
+
+  func deleteAllIndexes() { event { $0.engine.store.deleteAllIndexes() } }
 
   // MARK: Reading once
 
@@ -250,7 +345,7 @@ final class FirestoreClient: @unchecked Sendable {
     let options = ListenerOptions(includeMetadataChanges: true, waitForSyncWhenOnline: true)
     let registration = Guarded<(any ListenerRegistration)?>(nil)
     let isDone = Guarded(false)
-    let listener = listen(query, options: options) { result in
+    let listener = listen(query, options: options, isOnce: true) { result in
       guard
         !isDone.withLock({ done in
           let was = done; done = true; return was
@@ -411,7 +506,7 @@ final class FirestoreClient: @unchecked Sendable {
 
 extension SyncEngine {
   /// What the cache alone says about a query, as a first snapshot.
-  func cached(_ query: ClientQuery) -> ViewSnapshot {
+  mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
     let result = store.execute(query, usePreviousResults: true)
     var view = View(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })

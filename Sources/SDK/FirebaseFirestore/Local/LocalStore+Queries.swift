@@ -1,7 +1,8 @@
 // Running queries on the cache.
 //
 // A query whose target was once in sync is answered from the documents the server counted to it
-// plus those that changed since; every other query looks at its whole collection.
+// plus those that changed since; a query that an index serves, from the documents the index names;
+// every other query looks at its whole collection.
 
 import FirestoreModel
 
@@ -10,7 +11,7 @@ extension LocalStore {
   ///
   /// - Parameter usePreviousResults: whether what the server last counted to the target may shorten
   ///   the search; not so when a limit has to be filled again.
-  func execute(_ query: ClientQuery, usePreviousResults: Bool) -> QueryResult {
+  mutating func execute(_ query: ClientQuery, usePreviousResults: Bool) -> QueryResult {
     let data = persistence.target(query.target).flatMap { targets[$0.id] ?? $0 }
     let keys = data.map { persistence.matchingKeys(of: $0.id) } ?? []
     if usePreviousResults, let data,
@@ -18,7 +19,9 @@ extension LocalStore {
     {
       return QueryResult(documents: documents, remoteKeys: keys)
     }
-    return QueryResult(documents: matches(of: query, readAfter: .epoch), remoteKeys: keys)
+    let (documents, searched) = search(query, readAfter: .epoch)
+    if let searched { learn(from: query, searched: searched, found: documents.count) }
+    return QueryResult(documents: documents, remoteKeys: keys)
   }
 
   private func previousResults(
@@ -33,7 +36,7 @@ extension LocalStore {
       if let edge, edge.hasPendingWrites || edge.version > version { return nil }
     }
     var found = Set(previous.map(\.name))
-    for document in matches(of: query, readAfter: version) {
+    for document in search(query, readAfter: version).documents {
       if found.insert(document.name).inserted {
         previous.append(document)
       }
@@ -41,31 +44,42 @@ extension LocalStore {
     return previous
   }
 
-  private func matches(of query: ClientQuery, readAfter version: ModelTimestamp) -> [CachedDocument] {
+  /// The matching documents that were read after a version, and how many were looked at where no
+  /// index helped.
+  private func search(
+    _ query: ClientQuery, readAfter version: ModelTimestamp
+  ) -> (documents: [CachedDocument], searched: Int?) {
     switch query.scope {
     case .document(let name):
       let document = read(name)
-      return document.isFound ? [document] : []
+      return (document.isFound ? [document] : [], nil)
     case .query(let model):
       let selector = model.structured.from.first
       let id = selector?.collectionID ?? ""
-      var cached: [CachedDocument]
-      var overlays: [DocumentName: Overlay]
-      if selector?.allDescendants == true {
-        cached = persistence.documents(inGroup: id, readAfter: version)
-        overlays = persistence.overlays(inGroup: id)
-      } else {
-        let path = model.parent.path.appending(id)
-        cached = persistence.documents(in: path, readAfter: version)
-        overlays = persistence.overlays(in: path)
+      let isGroup = selector?.allDescendants == true
+      let path = model.parent.path.appending(id)
+      let overlays = isGroup ? persistence.overlays(inGroup: id) : persistence.overlays(in: path)
+      let candidates = query.normal.flatMap { persistence.candidates(for: $0) }
+      let cached: [CachedDocument] =
+        if let candidates {
+          candidates.map { persistence.document($0) }.filter { version == .epoch || $0.readTime > version }
+        } else if isGroup {
+          persistence.documents(inGroup: id, readAfter: version)
+        } else {
+          persistence.documents(in: path, readAfter: version)
+        }
+      var found: [CachedDocument] = []
+      for document in cached {
+        let view = overlays[document.name] == nil ? document : localView(of: document).document
+        if query.matches(view) { found.append(view) }
       }
-      for document in cached { overlays[document.name] = nil }
       // Documents that only local writes show, or that changed locally since.
-      cached += overlays.keys.map { persistence.document($0) }
-      return cached.compactMap { document in
-        let view = read(document.name)
-        return query.matches(view) ? view : nil
+      let known = Set(overlays.isEmpty ? [] : cached.map(\.name))
+      for name in overlays.keys where !known.contains(name) {
+        let view = read(name)
+        if query.matches(view) { found.append(view) }
       }
+      return (found, candidates == nil ? cached.count + overlays.count : nil)
     }
   }
 }

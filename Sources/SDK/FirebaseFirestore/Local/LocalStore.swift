@@ -27,10 +27,14 @@ struct LocalStore {
   private var showCount: [DocumentName: Int] = [:]
   /// Documents that limbo resolutions hold.
   var limboPins: Set<DocumentName> = []
+  var configuredIndexes: Set<FieldIndex> = []
+  var automaticIndexes: Set<FieldIndex> = []
+  /// Whether queries that are slow on the cache may have indexes made for them.
+  var createsIndexes = true
 
   init(persistence: any Persistence) { self.persistence = persistence }
 
-  private mutating func transaction<T>(_ body: (inout LocalStore) -> T) -> T {
+  mutating func transaction<T>(_ body: (inout LocalStore) -> T) -> T {
     persistence.begin()
     let result = body(&self)
     let (counts, limbo) = (showCount, limboPins)
@@ -137,28 +141,34 @@ struct LocalStore {
         store.targets[id] = new
         if LocalStore.isWorthKeeping(old, new, change) { store.persistence.setTarget(new) }
       }
-      var changed: [DocumentName: CachedDocument] = [:]
-      var existenceChanged: Set<DocumentName> = []
       for name in event.resolvedLimbo { store.persistence.noteOrphan(name) }
-      for (name, document) in event.documents {
-        let cached = store.persistence.document(name)
-        if cached.isFound != document.isFound { existenceChanged.insert(name) }
-        if document.isMissing, document.version == .epoch {
-          // A limbo document that the server refuses to show: nothing is known of it any more.
-          store.persistence.removeDocument(name)
-          changed[name] = document
-        } else if !cached.isKnown || document.version > cached.version
-          || (document.version == cached.version && cached.hasPendingWrites)
-        {
-          store.persistence.setDocument(document)
-          changed[name] = document
-        }
-      }
+      let changes = store.take(event.documents)
       if event.version != .epoch, event.version > store.persistence.lastRemoteVersion {
         store.persistence.lastRemoteVersion = event.version
       }
-      return store.views(of: changed, existenceChanged: existenceChanged)
+      return changes
     }
+  }
+
+  /// Takes documents as the server showed them into the cache, where they are newer than what is there.
+  mutating func take(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
+    var changed: [DocumentName: CachedDocument] = [:]
+    var existenceChanged: Set<DocumentName> = []
+    for (name, document) in documents {
+      let cached = persistence.document(name)
+      if cached.isFound != document.isFound { existenceChanged.insert(name) }
+      if document.isMissing, document.version == .epoch {
+        // A limbo document that the server refuses to show: nothing is known of it any more.
+        persistence.removeDocument(name)
+        changed[name] = document
+      } else if !cached.isKnown || document.version > cached.version
+        || (document.version == cached.version && cached.hasPendingWrites)
+      {
+        persistence.setDocument(document)
+        changed[name] = document
+      }
+    }
+    return views(of: changed, existenceChanged: existenceChanged)
   }
 
   /// Whether a target's progress is worth a write to disk: its first token, new contents, or five
@@ -177,6 +187,12 @@ struct LocalStore {
       store.targets[data.id] = store.targets[data.id] ?? data
       return store.targets[data.id] ?? data
     }
+  }
+
+  /// Remembers how far a target has come.
+  mutating func setTarget(_ data: TargetData) {
+    targets[data.id] = data
+    persistence.setTarget(data)
   }
 
   mutating func release(_ id: TargetID) {
@@ -229,7 +245,7 @@ struct LocalStore {
   /// The local view of one document.
   func read(_ name: DocumentName) -> CachedDocument { localView(of: persistence.document(name)).document }
 
-  private func localView(of cached: CachedDocument) -> (document: CachedDocument, touched: TouchedFields) {
+  func localView(of cached: CachedDocument) -> (document: CachedDocument, touched: TouchedFields) {
     guard let overlay = persistence.overlay(of: cached.name) else { return (cached, []) }
     var document = overlay.write.isPatch ? cached : CachedDocument(name: cached.name)
     let touched = overlay.write.touchedFields

@@ -21,6 +21,9 @@ struct MemoryPersistence: Persistence {
   private var keys: [TargetID: Set<DocumentName>] = [:]
   private var targetsOfKey: [DocumentName: Set<TargetID>] = [:]
   private var orphans: Set<DocumentName> = []
+  private var bundles: [String: BundleMetadata] = [:]
+  private var namedQueries: [String: NamedQuery] = [:]
+  private var indexes = MemoryIndexes()
   private var lastTarget: TargetID = 0
   private var sequence = 0
 
@@ -122,13 +125,16 @@ struct MemoryPersistence: Persistence {
   }
 
   mutating func setDocument(_ document: CachedDocument) {
-    documents[document.name.collectionPath, default: [:]][document.name] = document
+    let path = document.name.collectionPath
+    let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
+    indexes.replace(old, by: document, in: path)
     if isEager { orphans.insert(document.name) }
   }
 
   mutating func removeDocument(_ name: DocumentName) {
     let path = name.collectionPath
-    documents[path]?[name] = nil
+    let old = documents[path]?.removeValue(forKey: name)
+    indexes.replace(old, by: nil, in: path)
     if documents[path]?.isEmpty == true { documents[path] = nil }
   }
 
@@ -180,6 +186,24 @@ struct MemoryPersistence: Persistence {
     }
     orphans.formUnion(removed)
   }
+
+  // MARK: Bundles
+
+  func bundle(_ id: String) -> BundleMetadata? { bundles[id] }
+  mutating func setBundle(_ metadata: BundleMetadata) { bundles[metadata.id] = metadata }
+  func namedQuery(_ name: String) -> NamedQuery? { namedQueries[name] }
+  mutating func setNamedQuery(_ query: NamedQuery) { namedQueries[query.name] = query }
+
+  // MARK: Indexes
+
+  var fieldIndexes: Set<FieldIndex> { indexes.definitions }
+
+  mutating func setFieldIndexes(_ wanted: Set<FieldIndex>) {
+    for index in indexes.definitions.subtracting(wanted) { indexes.remove(index) }
+    for index in wanted.subtracting(indexes.definitions) { indexes.add(index, over: documents) }
+  }
+
+  func candidates(for query: NormalizedQuery) -> Set<DocumentName>? { indexes.candidates(for: query) }
 
   var approximateSize: Int {
     documents.values.reduce(0) { sum, collection in

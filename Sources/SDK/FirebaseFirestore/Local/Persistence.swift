@@ -59,6 +59,22 @@ protocol Persistence: Sendable {
   /// The newest global snapshot that has been applied.
   var lastRemoteVersion: ModelTimestamp { get set }
 
+  // MARK: Bundles
+
+  func bundle(_ id: String) -> BundleMetadata?
+  mutating func setBundle(_ metadata: BundleMetadata)
+  func namedQuery(_ name: String) -> NamedQuery?
+  mutating func setNamedQuery(_ query: NamedQuery)
+
+  // MARK: Indexes
+
+  /// The indexes that are kept; setting them builds those that are new and drops those that are gone.
+  var fieldIndexes: Set<FieldIndex> { get }
+  mutating func setFieldIndexes(_ indexes: Set<FieldIndex>)
+  /// A superset of the documents that a query matches, found without looking at its whole collection;
+  /// nil where no index helps.
+  func candidates(for query: NormalizedQuery) -> Set<DocumentName>?
+
   /// The size of all cached documents, roughly, in bytes.
   var approximateSize: Int { get }
   /// Drops a share of the targets out of use, the longest unused first, and the documents that

@@ -1,0 +1,88 @@
+// The indexes of the cache. They change how long a query on the cache takes, never what it finds.
+
+import FirestoreModel
+public import Foundation
+
+extension Firestore {
+  /// Keeps exactly the indexes that a configuration names, as the command-line tools export it
+  /// (`firestore.indexes.json`), beside those that were made automatically. Deprecated in the product.
+  ///
+  /// The cache's documents are indexed before the completion is called. Fails with `invalidArgument`,
+  /// and changes nothing, where the JSON or a part of it is not as expected; the message names the part.
+  @preconcurrency
+  public func setIndexConfiguration(_ json: String, completion: (@Sendable ((any Error)?) -> Void)? = nil) {
+    configureIndexes(Data(json.utf8), completion)
+  }
+
+  /// Keeps exactly the indexes that a configuration names. Throws `invalidArgument` where it is not valid.
+  public func setIndexConfiguration(_ json: String) async throws {
+    try await Continuations.done { setIndexConfiguration(json, completion: $0) }
+  }
+
+  /// Keeps exactly the indexes that a configuration names, which is read from a stream before this
+  /// returns. Fails with `dataLoss` where the stream cannot be read.
+  @preconcurrency
+  public func setIndexConfiguration(
+    _ stream: InputStream, completion: (@Sendable ((any Error)?) -> Void)? = nil
+  ) {
+    let source = BundleSource(stream: stream)
+    var data = Data()
+    source.open()
+    defer { source.close() }
+    do throws(FirestoreError) {
+      while let bytes = try source.read() { data.append(contentsOf: bytes) }
+      configureIndexes(data, completion)
+    } catch {
+      if let completion { client.callbackQueue.async { completion(error.object) } }
+    }
+  }
+
+  /// Keeps exactly the indexes that a configuration names. Throws `invalidArgument` where it is not valid.
+  public func setIndexConfiguration(_ stream: InputStream) async throws {
+    try await Continuations.done { setIndexConfiguration(stream, completion: $0) }
+  }
+
+  private func configureIndexes(_ data: Data, _ completion: (@Sendable ((any Error)?) -> Void)?) {
+    let client = client
+    do throws(FirestoreError) {
+      client.configure(try IndexConfiguration.parse(data), completion: reporting(completion))
+    } catch {
+      FirestoreLog.warning("I-FST000004", error.message)
+      if let completion { client.callbackQueue.async { completion(error.object) } }
+    }
+  }
+
+  /// The automatic indexes of the cache; nil where the settings ask for a cache in memory.
+  public var persistentCacheIndexManager: PersistentCacheIndexManager? {
+    let client = client
+    guard settings.isPersistenceEnabled else { return nil }
+    return PersistentCacheIndexManager(client)
+  }
+}
+
+/// The automatic indexes of the cache: made where a query looked at many documents to find few.
+///
+/// Unlike in Google's SDK they are made unless an app says otherwise. At most 32 are made, each
+/// for collections of 100 documents and more; they live as long as the cache does.
+public final class PersistentCacheIndexManager: NSObject, Sendable {
+  private let client: FirestoreClient
+
+  init(_ client: FirestoreClient) { self.client = client }
+
+  /// Lets the SDK make indexes where queries on the cache would be slow, which it does from the start.
+  public func enableIndexAutoCreation() { client.setIndexCreation(enabled: true) }
+
+  /// Makes no further indexes; those that there are stay in use.
+  public func disableIndexAutoCreation() { client.setIndexCreation(enabled: false) }
+
+  /// Removes all indexes, configured ones included. Automatic ones may be made again.
+  public func deleteAllIndexes() { client.deleteAllIndexes() }
+
+  /// Whether both manage the same instance's indexes.
+  public override func isEqual(_ object: Any?) -> Bool {
+    (object as? PersistentCacheIndexManager)?.client === client
+  }
+
+  /// Hashes the instance.
+  public override var hash: Int { ObjectIdentifier(client).hashValue }
+}

@@ -1,0 +1,80 @@
+// Puts a bundle together from its elements and checks that they agree.
+//
+// Invariant: nothing of a bundle is used before all of it was read and found whole.
+
+import FirestoreModel
+
+struct BundleLoader {
+  private let decoder: BundleDecoder
+  private var reader = BundleReader()
+  private(set) var metadata: BundleMetadata?
+  private var queries: [NamedQuery] = []
+  private var documents: [DocumentName: CachedDocument] = [:]
+  private var metadataOf: [DocumentName: BundledDocumentMetadata] = [:]
+  /// The document that has been announced and must come next.
+  private var announced: BundledDocumentMetadata?
+  private(set) var bytesLoaded = 0
+
+  init(database: DatabaseName) { decoder = BundleDecoder(database: database) }
+
+  var documentsLoaded: Int { documents.count }
+
+  mutating func append(_ bytes: some Sequence<UInt8>) { reader.append(bytes) }
+
+  /// Reads the next element; false until more bytes come.
+  mutating func step() throws(FirestoreError) -> Bool {
+    guard let (json, size) = try reader.next() else { return false }
+    let element = try decoder.decode(json)
+    if metadata == nil {
+      guard case .metadata(let first) = element else {
+        throw .damagedBundle("The bundle is damaged: its first element must be its metadata.")
+      }
+      metadata = first
+      return true
+    }
+    try add(element)
+    bytesLoaded += size
+    return true
+  }
+
+  private mutating func add(_ element: BundleElement) throws(FirestoreError) {
+    switch element {
+    case .metadata: throw .damagedBundle("The bundle is damaged: it has metadata twice.")
+    case .namedQuery(let query): queries.append(query)
+    case .documentMetadata(let announcement):
+      if metadataOf[announcement.name] == nil { metadataOf[announcement.name] = announcement }
+      announced = announcement.exists ? announcement : nil
+      if !announcement.exists {
+        var missing = CachedDocument(missing: announcement.name, version: announcement.readTime)
+        missing.readTime = announcement.readTime
+        documents[announcement.name] = missing
+      }
+    case .document(var document):
+      guard let announcement = announced, announcement.name == document.name else {
+        throw .invalidArgument("The document being added does not match the stored metadata.")
+      }
+      document.readTime = max(announcement.readTime, document.version)
+      documents[document.name] = document
+      announced = nil
+    }
+  }
+
+  /// The whole bundle, after its last byte.
+  func finish() throws(FirestoreError) -> Bundle {
+    try reader.finish()
+    guard let metadata else { throw .damagedBundle("Failed to get bundle metadata: the bundle is empty.") }
+    if announced != nil {
+      throw .invalidArgument("Bundled documents end with a document metadata element instead of a document.")
+    }
+    guard documents.count == metadata.totalDocuments else {
+      throw .invalidArgument(
+        "The bundle holds \(documents.count) documents; its metadata says \(metadata.totalDocuments).")
+    }
+    var documentsOfQuery: [String: Set<DocumentName>] = [:]
+    for (name, metadata) in metadataOf {
+      for query in metadata.queries { documentsOfQuery[query, default: []].insert(name) }
+    }
+    return Bundle(
+      metadata: metadata, queries: queries, documents: documents, documentsOfQuery: documentsOfQuery)
+  }
+}

@@ -1,0 +1,59 @@
+// Cuts a bundle's bytes into elements: each is its length in decimal digits, then that many bytes of
+// JSON, with nothing between. The bytes may arrive in pieces cut anywhere.
+//
+// Invariant: never holds more than the element under way and the piece that came last.
+
+import FirestoreModel
+
+struct BundleReader {
+  /// No document makes a larger element: the database's largest is 1 MiB, and JSON at most six times that.
+  static let elementLimit = 64 << 20
+  static let prefixLimit = 10
+
+  private var buffer: [UInt8] = []
+  private var position = 0
+
+  /// Takes the next bytes.
+  mutating func append(_ bytes: some Sequence<UInt8>) {
+    buffer.removeSubrange(..<position)
+    position = 0
+    buffer.append(contentsOf: bytes)
+  }
+
+  /// The next element's JSON and the size it has with its length in front; nil until more bytes come.
+  mutating func next() throws(FirestoreError) -> (json: [UInt8], size: Int)? {
+    var index = position
+    var length = 0
+    while index < buffer.count, buffer[index] != UInt8(ascii: "{") {
+      let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(buffer[index])
+      guard isDigit, index - position < BundleReader.prefixLimit else {
+        throw .damagedBundle(
+          "The bundle is damaged: the length of an element, in at most \(BundleReader.prefixLimit) digits, was"
+            + " expected and something else found.")
+      }
+      length = length * 10 + Int(buffer[index] - UInt8(ascii: "0"))
+      index += 1
+    }
+    guard index < buffer.count else { return nil }
+    guard index > position else {
+      throw .damagedBundle("The bundle is damaged: an element has no length in front.")
+    }
+    guard length <= BundleReader.elementLimit else {
+      throw .damagedBundle(
+        "The bundle is damaged: an element of \(length) bytes is announced, at most \(BundleReader.elementLimit)"
+          + " are allowed.")
+    }
+    guard buffer.count - index >= length else { return nil }
+    let end = index + length
+    defer { position = end }
+    return (Array(buffer[index..<end]), end - position)
+  }
+
+  /// Checks that the bytes ended behind an element.
+  func finish() throws(FirestoreError) {
+    if position < buffer.count {
+      throw .damagedBundle(
+        "The bundle is damaged: it ends \(buffer.count - position) bytes into an element.")
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// Where a bundle's bytes come from.
+
+import FirestoreModel
+import Foundation
+
+/// A stream to read a bundle from, or a configuration. Safe to hand over because the app gives the
+/// stream away with the call that takes it, and from then on it is touched on one queue only.
+struct BundleSource: @unchecked Sendable {
+  static let pieceSize = 64 << 10
+
+  let stream: InputStream
+
+  func open() { stream.open() }
+  func close() { stream.close() }
+
+  /// The next bytes; nil at the end.
+  func read() throws(FirestoreError) -> ArraySlice<UInt8>? {
+    var piece = [UInt8](repeating: 0, count: BundleSource.pieceSize)
+    let count = piece.withUnsafeMutableBufferPointer { buffer in
+      buffer.baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
+    }
+    guard count >= 0, count <= piece.count else {
+      let reason = stream.streamError.map { "\($0)" } ?? "no reason is known"
+      throw FirestoreError(.dataLoss, "The stream cannot be read: \(reason).")
+    }
+    return count == 0 ? nil : piece[..<count]
+  }
+}

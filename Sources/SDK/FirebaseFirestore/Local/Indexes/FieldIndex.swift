@@ -1,0 +1,158 @@
+// An index of the cache: the documents of all collections of one ID, in the order of some fields.
+//
+// Directions do not matter here: a view sorts what a query finds, so an index only has to find it.
+
+import FirestoreModel
+
+/// Which documents an index holds, and by what.
+struct FieldIndex: Hashable, Sendable {
+  enum Kind: Hashable, Sendable {
+    /// One entry for each document that has the field.
+    case value
+    /// One entry for each different element of an array.
+    case elements
+  }
+
+  struct Segment: Hashable, Sendable {
+    let field: ModelFieldPath
+    let kind: Kind
+  }
+
+  let collectionID: String
+  let segments: [Segment]
+
+  /// Makes an index; nil without fields. An entry always ends with its document's name, so a segment
+  /// for the name ends the list.
+  init?(collectionID: String, segments: [Segment]) {
+    let fields = segments.prefix { !$0.field.isDocumentID }
+    guard !fields.isEmpty else { return nil }
+    self.collectionID = collectionID
+    self.segments = Array(fields)
+  }
+
+  /// The keys under which a document stands in the index; none where it lacks a field.
+  func keys(of fields: MapValue) -> Set<[UInt8]> {
+    var keys: Set<[UInt8]> = [[]]
+    for segment in segments {
+      guard let value = fields.value(at: segment.field) else { return [] }
+      switch segment.kind {
+      case .value: keys = FieldIndex.extend(keys, by: [value])
+      case .elements:
+        guard case .array(let elements) = value else { return [] }
+        keys = FieldIndex.extend(keys, by: elements)
+      }
+    }
+    return keys
+  }
+
+  private static func extend(_ keys: Set<[UInt8]>, by values: [Value]) -> Set<[UInt8]> {
+    let parts = Set(values.map(IndexKeyEncoder.encode))
+    return Set(keys.flatMap { key in parts.map { key + $0 } })
+  }
+}
+
+// MARK: Use by queries
+
+/// The part of an index that holds everything one alternative of a query can match.
+struct IndexRange: Equatable, Sendable {
+  var start: [UInt8]
+  /// The first key behind the range; nil where it has no end.
+  var end: [UInt8]?
+  /// How much the range narrows the search: fields fixed count twice, a range once.
+  var rank = 0
+}
+
+extension FieldIndex {
+  /// Where the documents lie that meet all terms; nil where the index may lack some of them, or
+  /// does not narrow the search.
+  func range(for terms: [FilterTerm], orders: [StructuredQuery.Order]) -> IndexRange? {
+    var prefix: [UInt8] = []
+    var range: IndexRange?
+    for (position, segment) in segments.enumerated() {
+      let own = terms.filter { $0.field == segment.field }
+      // A document that lacks the field must not be able to match.
+      let isPresent = !own.isEmpty || orders.contains { $0.field == segment.field }
+      let element = own.lazy.compactMap(\.element).first
+      guard segment.kind == .value ? isPresent : element != nil else { return nil }
+      guard range == nil else { continue }
+      if let fixed = segment.kind == .elements ? element : own.lazy.compactMap(\.equal).first {
+        prefix += IndexKeyEncoder.encode(fixed)
+        continue
+      }
+      range = IndexRange(start: prefix, end: FieldIndex.successor(of: prefix), rank: 2 * position)
+      for case .field(let filter) in own { range?.narrow(by: filter, after: prefix) }
+    }
+    let result =
+      range ?? IndexRange(start: prefix, end: FieldIndex.successor(of: prefix), rank: 2 * segments.count)
+    return result.rank > 0 ? result : nil
+  }
+
+  /// The first key behind all keys with a prefix; nil where there is none.
+  static func successor(of prefix: [UInt8]) -> [UInt8]? {
+    var bytes = prefix
+    while let last = bytes.popLast() {
+      if last < 0xFF { return bytes + [last + 1] }
+    }
+    return nil
+  }
+
+  /// The index that would serve an alternative of a query best; nil where none would.
+  static func serving(_ terms: [FilterTerm], of collectionID: String) -> FieldIndex? {
+    var segments: [Segment] = []
+    func add(_ field: ModelFieldPath, _ kind: Kind) {
+      if !segments.contains(where: { $0.field == field }) { segments.append(.init(field: field, kind: kind)) }
+    }
+    for term in terms where term.element != nil { add(term.field, .elements) }
+    for term in terms where term.equal != nil { add(term.field, .value) }
+    if let ranged = terms.first(where: \.isRange) { add(ranged.field, .value) }
+    return FieldIndex(collectionID: collectionID, segments: segments)
+  }
+}
+
+extension IndexRange {
+  /// Bounds are taken in, never left out: values that were cut may look equal to the operand, and
+  /// what is found is matched again.
+  fileprivate mutating func narrow(by filter: FieldFilter, after prefix: [UInt8]) {
+    let kind = filter.value.kind
+    let operand = prefix + IndexKeyEncoder.encode(filter.value)
+    var low = prefix + IndexBounds.rangeStart(of: kind)
+    var high: [UInt8]? = prefix + IndexBounds.end(of: kind)
+    switch filter.op {
+    case .lessThan, .lessThanOrEqual: high = FieldIndex.successor(of: operand)
+    case .greaterThan, .greaterThanOrEqual: low = operand
+    default: return
+    }
+    if rank.isMultiple(of: 2) { rank += 1 }
+    if start.lexicographicallyPrecedes(low) { start = low }
+    if let high, end.map({ high.lexicographicallyPrecedes($0) }) ?? true { end = high }
+  }
+}
+
+extension FilterTerm {
+  /// The one value that the field must have; nil where there may be several.
+  fileprivate var equal: Value? {
+    switch self {
+    case .field(let filter): filter.op == .equal ? filter.value : nil
+    case .unary(let filter):
+      switch filter.op {
+      case .isNull: .null
+      case .isNaN: .double(.nan)
+      case .isNotNull, .isNotNaN: nil
+      }
+    }
+  }
+
+  /// The element that the field's array must have.
+  fileprivate var element: Value? {
+    if case .field(let filter) = self, filter.op == .arrayContains { return filter.value }
+    return nil
+  }
+
+  fileprivate var isRange: Bool {
+    guard case .field(let filter) = self else { return false }
+    switch filter.op {
+    case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual: return true
+    default: return false
+    }
+  }
+}

@@ -1,0 +1,140 @@
+// The indexes of a cache in memory, kept up with every change of a document.
+//
+// Invariant: an index holds exactly the entries of the existing documents in its collections.
+
+import FirestoreModel
+
+struct MemoryIndexes: Sendable {
+  private var entries: [FieldIndex: [ResourcePath: SortedKeys]] = [:]
+  /// The same definitions by the ID of their collections, so that a write looks at its own only.
+  private var byCollection: [String: [FieldIndex]] = [:]
+
+  var definitions: Set<FieldIndex> { Set(entries.keys) }
+
+  mutating func add(_ index: FieldIndex, over documents: [ResourcePath: [DocumentName: CachedDocument]]) {
+    var collections: [ResourcePath: SortedKeys] = [:]
+    for (path, documents) in documents where path.id == index.collectionID {
+      collections[path] = SortedKeys(
+        documents.values.flatMap { document in
+          document.isFound ? index.keys(of: document.fields).map { .init(key: $0, name: document.name) } : []
+        })
+    }
+    entries[index] = collections
+    byCollection[index.collectionID, default: []].append(index)
+  }
+
+  mutating func remove(_ index: FieldIndex) {
+    entries[index] = nil
+    byCollection[index.collectionID]?.removeAll { $0 == index }
+  }
+
+  mutating func replace(_ old: CachedDocument?, by new: CachedDocument?, in path: ResourcePath) {
+    guard let id = path.id, let indexes = byCollection[id], let name = old?.name ?? new?.name else { return }
+    for index in indexes {
+      let before = old.map { $0.isFound ? index.keys(of: $0.fields) : [] } ?? []
+      let after = new.map { $0.isFound ? index.keys(of: $0.fields) : [] } ?? []
+      guard before != after else { continue }
+      for key in before.subtracting(after) { entries[index]?[path]?.remove(.init(key: key, name: name)) }
+      for key in after.subtracting(before) {
+        entries[index]?[path, default: SortedKeys([])].insert(.init(key: key, name: name))
+      }
+    }
+  }
+
+  func candidates(for query: NormalizedQuery) -> Set<DocumentName>? {
+    guard let selector = query.selector, let indexes = byCollection[selector.collectionID] else { return nil }
+    var names: Set<DocumentName> = []
+    for terms in query.disjunctions {
+      var best: (index: FieldIndex, range: IndexRange)?
+      for index in indexes {
+        guard let range = index.range(for: terms, orders: query.orders) else { continue }
+        if range.rank > best?.range.rank ?? 0 { best = (index, range) }
+      }
+      guard let best else { return nil }
+      if selector.allDescendants {
+        for keys in (entries[best.index] ?? [:]).values { keys.collect(best.range, into: &names) }
+      } else {
+        let path = query.parent.path.appending(selector.collectionID)
+        entries[best.index]?[path]?.collect(best.range, into: &names)
+      }
+    }
+    return names
+  }
+}
+
+/// Keys with the documents they stand for, sorted, in runs short enough that an insertion moves little.
+struct SortedKeys: Sendable {
+  struct Entry: Sendable {
+    let key: [UInt8]
+    let name: DocumentName
+
+    static func < (a: Entry, b: Entry) -> Bool {
+      if a.key == b.key { return a.name < b.name }
+      return a.key.lexicographicallyPrecedes(b.key)
+    }
+  }
+
+  private static let runLength = 512
+  /// No run is empty.
+  private var runs: [[Entry]] = []
+
+  init(_ entries: [Entry]) {
+    let sorted = entries.sorted(by: <)
+    runs = stride(from: 0, to: sorted.count, by: SortedKeys.runLength).map {
+      Array(sorted[$0..<min($0 + SortedKeys.runLength, sorted.count)])
+    }
+  }
+
+  var count: Int { runs.reduce(0) { $0 + $1.count } }
+
+  mutating func insert(_ entry: Entry) {
+    guard !runs.isEmpty else {
+      runs = [[entry]]
+      return
+    }
+    let run = min(SortedKeys.first(in: runs) { !($0[$0.count - 1] < entry) }, runs.count - 1)
+    runs[run].insert(entry, at: SortedKeys.first(in: runs[run]) { !($0 < entry) })
+    guard runs[run].count > 2 * SortedKeys.runLength else { return }
+    let upper = Array(runs[run][SortedKeys.runLength...])
+    runs[run].removeLast(upper.count)
+    runs.insert(upper, at: run + 1)
+  }
+
+  mutating func remove(_ entry: Entry) {
+    let run = SortedKeys.first(in: runs) { !($0[$0.count - 1] < entry) }
+    guard run < runs.count else { return }
+    let place = SortedKeys.first(in: runs[run]) { !($0 < entry) }
+    guard place < runs[run].count else { return }
+    let found = runs[run][place]
+    guard found.key == entry.key, found.name == entry.name else { return }
+    runs[run].remove(at: place)
+    if runs[run].isEmpty { runs.remove(at: run) }
+  }
+
+  func collect(_ range: IndexRange, into names: inout Set<DocumentName>) {
+    var run = SortedKeys.first(in: runs) { !$0[$0.count - 1].key.lexicographicallyPrecedes(range.start) }
+    guard run < runs.count else { return }
+    var place = SortedKeys.first(in: runs[run]) { !$0.key.lexicographicallyPrecedes(range.start) }
+    while run < runs.count {
+      while place < runs[run].count {
+        let entry = runs[run][place]
+        if let end = range.end, !entry.key.lexicographicallyPrecedes(end) { return }
+        names.insert(entry.name)
+        place += 1
+      }
+      run += 1
+      place = 0
+    }
+  }
+
+  /// The place of the first element that meets a condition which all later ones meet too.
+  private static func first<T>(in list: [T], where condition: (T) -> Bool) -> Int {
+    var low = 0
+    var high = list.count
+    while low < high {
+      let middle = (low + high) / 2
+      if condition(list[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

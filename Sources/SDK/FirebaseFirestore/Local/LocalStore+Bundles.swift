@@ -1,0 +1,50 @@
+// Bundles in the cache: their documents, their named queries, and which of them have been loaded.
+
+import FirestoreModel
+
+extension LocalStore {
+  /// Whether the same bundle, as new or newer, has been loaded.
+  func hasBundle(asNewAs metadata: BundleMetadata) -> Bool {
+    persistence.bundle(metadata.id).map { $0.createTime >= metadata.createTime } ?? false
+  }
+
+  func namedQuery(_ name: String) -> NamedQuery? { persistence.namedQuery(name) }
+
+  /// Takes a bundle's documents and queries into the cache.
+  mutating func apply(_ bundle: Bundle) -> DocumentChanges {
+    // A target of the bundle's own keeps its documents from being collected as garbage.
+    let holder = LocalStore.holder(of: bundle).map { allocate($0) }
+    let targets = bundle.queries.map { allocate($0.clientQuery.target) }
+    return transaction { store in
+      if let holder {
+        let found = Set(bundle.documents.values.filter(\.isFound).map(\.name))
+        store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)
+        store.persistence.addMatchingKeys(found, to: holder.id)
+      }
+      let changes = store.take(bundle.documents)
+      for (query, data) in zip(bundle.queries, targets) {
+        store.save(query, target: data, keys: bundle.documentsOfQuery[query.name] ?? [])
+      }
+      store.persistence.setBundle(bundle.metadata)
+      return changes
+    }
+  }
+
+  private static func holder(of bundle: Bundle) -> Target? {
+    guard let database = bundle.documents.keys.first?.database else { return nil }
+    // No document of the database has this name: its collection's id is reserved.
+    let path = ResourcePath(["__bundle__", bundle.metadata.id])
+    return DocumentName(database: database, path: path).map { .document($0) }
+  }
+
+  /// Saves a named query; a listener to it resumes from where the bundle was read.
+  private mutating func save(_ query: NamedQuery, target: TargetData, keys: Set<DocumentName>) {
+    if query.readTime > target.snapshotVersion {
+      let data = target.resuming(with: [], at: query.readTime)
+      setTarget(data)
+      persistence.removeMatchingKeys(persistence.matchingKeys(of: target.id), from: target.id)
+      persistence.addMatchingKeys(keys, to: target.id)
+    }
+    persistence.setNamedQuery(query)
+  }
+}

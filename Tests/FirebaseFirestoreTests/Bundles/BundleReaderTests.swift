@@ -1,0 +1,193 @@
+// Reading bundles: pieces cut anywhere, both dialects, and everything that a damaged or foreign file
+// can hold.
+
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(1))) struct BundleReaderTests {
+  static let database = DatabaseName(project: "demo-sdk")
+
+  private func load(_ pieces: [Data]) throws(FirestoreError) -> FirebaseFirestore.Bundle {
+    var loader = BundleLoader(database: BundleReaderTests.database)
+    for piece in pieces {
+      loader.append(piece)
+      while try loader.step() {}
+    }
+    return try loader.finish()
+  }
+
+  private func example(_ dialect: BundleFile.Dialect = .text) -> BundleFile {
+    var file = BundleFile(dialect: dialect)
+    file.addQuery(
+      "best",
+      [
+        "from": [["collectionId": "books"]],
+        "where": [
+          "fieldFilter": [
+            "field": ["fieldPath": "at"], "op": "GREATER_THAN", "value": ["timestampValue": file.time(5)],
+          ]
+        ], "orderBy": [["field": ["fieldPath": "at"], "direction": "ASCENDING"]],
+        "limit": dialect == .text ? 2 as Any : ["value": 2],
+      ], limitType: "LAST", at: 20)
+    file.add(
+      "books/dune",
+      [
+        "title": ["stringValue": "Düne {1}"], "pages": ["integerValue": "412"],
+        "at": ["timestampValue": file.time(9.5)],
+        "rating": ["doubleValue": 4.5], "raw": ["bytesValue": "AQID"], "none": ["nullValue": NSNull()],
+        "where": ["geoPointValue": ["latitude": 1.5, "longitude": -2]],
+        "self": ["referenceValue": file.name("books/dune")],
+        "tags": ["arrayValue": ["values": [["stringValue": "sf"], ["booleanValue": true]]]],
+        // Field names that mean something to bundles elsewhere.
+        "map": ["mapValue": ["fields": ["limit": ["integerValue": "1"], "fields": ["stringValue": "x"]]]],
+        "v": [
+          "mapValue": [
+            "fields": [
+              "__type__": ["stringValue": "__vector__"],
+              "value": ["arrayValue": ["values": [["doubleValue": 1], ["doubleValue": 2.5]]]],
+            ]
+          ]
+        ],
+      ], at: 10, queries: ["best"])
+    file.add("books/gone", nil, at: 11)
+    return file
+  }
+
+  @Test(arguments: BundleFile.Dialect.allCases)
+  func everythingInABundleIsRead(dialect: BundleFile.Dialect) throws {
+    let bundle = try load([example(dialect).data])
+    #expect(bundle.metadata.id == "bundle" && bundle.metadata.totalDocuments == 2)
+    #expect(bundle.metadata.createTime == .init(seconds: 1_000_000))
+    let name = try DocumentName(parsing: example().name("books/dune"))
+    let dune = try #require(bundle.documents[name])
+    let fields: MapValue = [
+      "title": "Düne {1}", "pages": 412, "at": .timestamp(.init(seconds: 9, nanoseconds: 500_000_000)),
+      "rating": 4.5, "raw": .bytes([1, 2, 3]), "none": .null,
+      "where": .geoPoint(.init(latitude: 1.5, longitude: -2)), "self": .reference(name),
+      "tags": ["sf", true],
+      "map": ["limit": 1, "fields": "x"], "v": .vector([1, 2.5]),
+    ]
+    #expect(dune.fields == fields)
+    #expect(dune.version == .init(seconds: 10) && dune.readTime == .init(seconds: 10))
+    let gone = bundle.documents.values.first { $0.isMissing }
+    #expect(gone?.name.id == "gone" && gone?.version == .init(seconds: 11))
+    let query = try #require(bundle.queries.first)
+    #expect(query.name == "best" && query.isLimitToLast && query.query.structured.limit == 2)
+    let filter = FieldFilter(.init(field: "at"), .greaterThan, .timestamp(.init(seconds: 5)))
+    #expect(query.query.structured.filter == .field(filter))
+    #expect(bundle.documentsOfQuery == ["best": [name]])
+  }
+
+  @Test func piecesMayBeCutAnywhere() throws {
+    let data = example().data
+    let whole = try load([data])
+    var random = SplitMix(state: 3)
+    for round in 0..<60 {
+      var pieces: [Data] = []
+      var rest = data
+      while !rest.isEmpty {
+        let size = round == 0 ? 1 : min(Int.random(in: 1...200, using: &random), rest.count)
+        pieces.append(Data(rest.prefix(size)))
+        rest = Data(rest.dropFirst(size))
+      }
+      #expect(try load(pieces) == whole)
+    }
+  }
+
+  @Test func aBundleThatEndsTooEarlyIsRefused() {
+    let data = example().data
+    for count in 0..<data.count {
+      #expect(throws: FirestoreError.self) { try load([Data(data.prefix(count))]) }
+    }
+  }
+
+  @Test func damagedBytesAreAnErrorOrAnotherBundleAndNeverACrash() {
+    var random = SplitMix(state: 4)
+    let data = example().data
+    for _ in 0..<1500 {
+      var bytes = [UInt8](data)
+      for _ in 0...Int.random(in: 0..<4, using: &random) {
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        bytes[place] = UInt8.random(in: 0...255, using: &random)
+      }
+      do { _ = try load([Data(bytes)]) } catch { #expect(!error.message.isEmpty) }
+    }
+  }
+
+  /// Files that must be refused, the code, and a part of what must be said.
+  private func refusals() -> [(Data, StatusCode, String)] {
+    func file(_ change: (inout BundleFile) -> Void) -> Data {
+      var file = BundleFile()
+      change(&file)
+      return file.data
+    }
+    let query: BundleFile.JSON = ["from": [["collectionId": "books"]]]
+    func withQuery(_ more: BundleFile.JSON, limitType: String? = nil) -> Data {
+      file { $0.addQuery("q", query.merging(more) { $1 }, limitType: limitType, at: 1) }
+    }
+    let deep = String(repeating: "[", count: 100_000)
+    return [
+      (Data(), .dataLoss, "empty"),
+      (Data("x".utf8), .dataLoss, "length"),
+      (Data("12345678901{".utf8), .dataLoss, "length"),
+      (Data("{}".utf8), .dataLoss, "no length"),
+      (Data("9999999999{".utf8), .dataLoss, "at most"),
+      (Data("2{}".utf8), .dataLoss, "must be"),
+      (Data("\(deep.utf8.count + 2){\"\(deep)".utf8), .dataLoss, "JSON"),
+      (file { _ in } + BundleFile.bytes(["metadata": ["id": "x"]]), .dataLoss, "missing"),
+      (file { _ in } + file { _ in }, .dataLoss, "twice"),
+      (BundleFile.bytes(["document": [String: Any]()]), .dataLoss, "missing"),
+      (
+        file {
+          $0.add("books/a", nil, at: 1); $0.documents = 5
+        }, .invalidArgument, "1 documents"
+      ),
+      (
+        file {
+          $0.add("books/a", [:], at: 1); $0.elements.removeLast()
+        }, .invalidArgument, "end with"
+      ),
+      (
+        file {
+          $0.add("books/a", [:], at: 1); $0.elements.removeFirst()
+        }, .invalidArgument,
+        "does not match"
+      ),
+      (
+        file {
+          $0.database = "projects/other/databases/(default)"; $0.add("a/b", nil, at: 1)
+        },
+        .dataLoss, "other"
+      ),
+      (file { $0.add("books", nil, at: 1) }, .dataLoss, "damaged"),
+      (file { $0.add("books/a", ["x": ["no": 1]], at: 1) }, .dataLoss, "cannot be read"),
+      (file { $0.add("books/a", ["x": 7], at: 1) }, .dataLoss, "cannot be read"),
+      (withQuery(["select": ["fields": []]]), .dataLoss, "select"),
+      (withQuery(["offset": 3]), .dataLoss, "offset"),
+      (withQuery(["from": []]), .dataLoss, "exactly one"),
+      (withQuery(["from": [["collectionId": "a"], ["collectionId": "b"]]]), .dataLoss, "exactly one"),
+      (withQuery(["limit": 2], limitType: "MIDDLE"), .dataLoss, "MIDDLE"),
+      // An app that runs such a query would be stopped, so it must not become one.
+      (withQuery(["limit": 2], limitType: "LAST"), .dataLoss, "order"),
+      (
+        withQuery([
+          "where": ["fieldFilter": ["field": ["fieldPath": "a"], "op": "IN", "value": ["stringValue": ""]]]
+        ]), .dataLoss, "not valid"
+      ),
+    ]
+  }
+
+  @Test func whatCannotBeUsedIsRefusedAndNamed() {
+    for (number, (data, code, words)) in refusals().enumerated() {
+      do {
+        _ = try load([data])
+        Issue.record("case \(number) was accepted")
+      } catch {
+        #expect(error.code == code && error.message.contains(words), "case \(number): \(error)")
+      }
+    }
+  }
+}

@@ -1,0 +1,279 @@
+// Indexes of the cache: with and without them a query finds the same, and with them it looks at what
+// it finds only.
+
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+private let database = DatabaseName(project: "test")
+
+private func name(_ collection: String, _ id: String) -> DocumentName {
+  ParentName(rootOf: database).collection(collection).document(id)
+}
+
+/// Makes documents and queries whose values meet often.
+private struct Generator {
+  var random: SplitMix
+  static let fields = ["a", "b", "tags", "m.x"]
+
+  mutating func value(depth: Int = 0) -> Value {
+    switch Int.random(in: 0..<(depth == 0 ? 10 : 7), using: &random) {
+    case 0: .null
+    case 1: .boolean(Bool.random(using: &random))
+    case 2, 3: .integer(Int64.random(in: -2...3, using: &random))
+    case 4: .double([-.infinity, -0.0, 0.5, 1, 2, .nan].randomElement(using: &random) ?? 0)
+    case 5: .string(["", "a", "ab", "b", "\u{0}"].randomElement(using: &random) ?? "")
+    // Longer than an index keeps.
+    case 6: .string(String(repeating: "z", count: 1499 + Int.random(in: 0..<4, using: &random)))
+    case 7, 8: .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: 1) })
+    default: .map(["x": value(depth: 1)])
+    }
+  }
+
+  mutating func fields() -> MapValue {
+    var map = MapValue()
+    for field in ["a", "b", "tags", "m"] where Int.random(in: 0..<5, using: &random) > 0 {
+      map.set(field == "m" ? .map(["x": value(depth: 1)]) : value(), at: .init(field: field))
+    }
+    return map
+  }
+
+  mutating func field() -> ModelFieldPath {
+    (try? ModelFieldPath(parsing: Generator.fields.randomElement(using: &random) ?? "a")) ?? .init(field: "a")
+  }
+
+  mutating func filter(depth: Int = 0) -> ModelFilter {
+    if depth < 2, Int.random(in: 0..<3, using: &random) == 0 {
+      let parts = (0..<Int.random(in: 1...3, using: &random)).map { _ in filter(depth: depth + 1) }
+      return .composite(Bool.random(using: &random) ? .and : .or, parts)
+    }
+    let op = FieldFilter.Operator.allCases.randomElement(using: &random) ?? .equal
+    switch op {
+    case .isIn, .notIn, .arrayContainsAny:
+      return .field(FieldFilter(field(), op, .array((0...1).map { _ in value(depth: 1) })))
+    default:
+      if Int.random(in: 0..<8, using: &random) == 0 {
+        let op = UnaryFilter.Operator.allCases.randomElement(using: &random) ?? .isNull
+        return .unary(UnaryFilter(field(), op))
+      }
+      return .field(FieldFilter(field(), op, value()))
+    }
+  }
+
+  /// A query that is valid, with whatever that takes.
+  mutating func query() -> ClientQuery {
+    while true {
+      let isGroup = Int.random(in: 0..<4, using: &random) == 0
+      var structured = StructuredQuery(from: [.init("c", allDescendants: isGroup)])
+      structured.filter = filter()
+      if Bool.random(using: &random) { structured.orderBy = [.init(field(), .descending)] }
+      let query = ModelQuery(parent: ParentName(rootOf: database), structured)
+      if (try? NormalizedQuery(query)) != nil { return ClientQuery(query) }
+    }
+  }
+
+  mutating func index() -> FieldIndex? {
+    let segments = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+      let isElements = Int.random(in: 0..<3, using: &random) == 0
+      return FieldIndex.Segment(field: field(), kind: isElements ? .elements : .value)
+    }
+    return FieldIndex(collectionID: "c", segments: segments)
+  }
+}
+
+private func store(_ documents: [CachedDocument] = []) -> LocalStore {
+  var store = LocalStore(persistence: MemoryPersistence(isEager: false))
+  store.createsIndexes = false
+  add(documents, to: &store)
+  return store
+}
+
+private func add(_ documents: [CachedDocument], to store: inout LocalStore) {
+  var event = RemoteEvent(version: documents.map(\.version).max() ?? .epoch)
+  for document in documents { event.documents[document.name] = document }
+  _ = store.apply(event)
+}
+
+private func equal(_ field: String, _ value: Value) -> ClientQuery {
+  var structured = StructuredQuery(from: [.init("c")])
+  structured.filter = .field(FieldFilter(.init(field: field), .equal, value))
+  return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured))
+}
+
+private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
+  (0..<count).map { n in
+    CachedDocument(
+      found: name("c", "d\(n)"), fields: ["group": .integer(Int64(n % groups))], version: .init(seconds: 1),
+      createTime: .epoch)
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct IndexTests {
+  @Test(arguments: 1...6) func queriesFindTheSameWithIndexes(seed: UInt64) {
+    var generator = Generator(random: SplitMix(state: seed))
+    var plain = store()
+    var indexed = store()
+    var served = 0
+    for round in 1...60 {
+      var documents: [CachedDocument] = []
+      for _ in 0..<8 {
+        let id = "d\(Int.random(in: 0..<40, using: &generator.random))"
+        let path = Int.random(in: 0..<5, using: &generator.random) == 0 ? "other/o/c" : "c"
+        let full = ResourcePath(splitting: "\(path)/\(id)")
+        guard let name = DocumentName(database: database, path: full) else { continue }
+        let version = ModelTimestamp(seconds: Int64(round))
+        documents.append(
+          Int.random(in: 0..<6, using: &generator.random) == 0
+            ? CachedDocument(missing: name, version: version)
+            : CachedDocument(found: name, fields: generator.fields(), version: version, createTime: version))
+      }
+      let local = Write(.update(name("c", "d\(round % 40)"), fields: generator.fields()))
+      add(documents, to: &plain)
+      add(documents, to: &indexed)
+      if round.isMultiple(of: 3) {
+        _ = plain.write([local], at: .epoch)
+        _ = indexed.write([local], at: .epoch)
+      }
+      if round.isMultiple(of: 10) {
+        indexed.configure(Set((0..<6).compactMap { _ in generator.index() }))
+      }
+      for _ in 0..<6 {
+        let query = generator.query()
+        let expected = Set(plain.execute(query, usePreviousResults: false).documents)
+        #expect(Set(indexed.execute(query, usePreviousResults: false).documents) == expected)
+        if let normal = query.normal, indexed.persistence.candidates(for: normal) != nil { served += 1 }
+      }
+    }
+    // Else the comparison would say nothing.
+    #expect(served > 20)
+  }
+
+  @Test func anIndexedQueryLooksAtWhatItFindsOnly() throws {
+    var store = store(numbered(20_000, groups: 2000))
+    let query = equal("group", 7)
+    let normal = try #require(query.normal)
+    #expect(store.persistence.candidates(for: normal) == nil)
+    store.createsIndexes = true
+    #expect(store.execute(query, usePreviousResults: false).documents.count == 10)
+    #expect(store.persistence.candidates(for: normal)?.count == 10)
+    #expect(store.execute(query, usePreviousResults: false).documents.count == 10)
+  }
+
+  @Test(arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
+  func indexesAreMadeWhereTheyPay(count: Int, groups: Int, isMade: Bool) {
+    var store = store(numbered(count, groups: groups))
+    _ = store.execute(equal("group", 1), usePreviousResults: false)
+    #expect(store.persistence.fieldIndexes.isEmpty)
+    store.createsIndexes = true
+    _ = store.execute(equal("group", 1), usePreviousResults: false)
+    #expect(store.persistence.fieldIndexes.isEmpty != isMade)
+    store.deleteAllIndexes()
+    #expect(store.persistence.fieldIndexes.isEmpty)
+  }
+
+  @Test func automaticIndexesHaveALimit() {
+    var store = store(numbered(200, groups: 100))
+    store.createsIndexes = true
+    for n in 0..<50 { _ = store.execute(equal("field\(n)", 1), usePreviousResults: false) }
+    #expect(store.persistence.fieldIndexes.count == LocalStore.automaticIndexLimit)
+  }
+
+  @Test func sortedKeysHoldWhatASortedListHolds() {
+    var random = SplitMix(state: 5)
+    var keys = SortedKeys([])
+    var naive: [(key: [UInt8], name: DocumentName)] = []
+    for _ in 0..<6000 {
+      let key = [UInt8.random(in: 0..<40, using: &random), UInt8.random(in: 0..<40, using: &random)]
+      let name = name("c", "d\(Int.random(in: 0..<3, using: &random))")
+      let place = naive.firstIndex { $0.key == key && $0.name == name }
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        keys.remove(.init(key: key, name: name))
+        if let place { naive.remove(at: place) }
+      } else if place == nil {
+        keys.insert(.init(key: key, name: name))
+        naive.append((key, name))
+      }
+    }
+    #expect(keys.count == naive.count && keys.count > 1024)
+    for _ in 0..<200 {
+      let start = [UInt8.random(in: 0..<45, using: &random)]
+      let end = Bool.random(using: &random) ? [UInt8.random(in: 0..<45, using: &random), 7] : nil
+      var found: Set<DocumentName> = []
+      keys.collect(IndexRange(start: start, end: end), into: &found)
+      let expected = naive.filter { entry in
+        let isBeforeEnd = end.map { entry.key.lexicographicallyPrecedes($0) } ?? true
+        return isBeforeEnd && !entry.key.lexicographicallyPrecedes(start)
+      }
+      #expect(found == Set(expected.map(\.name)))
+    }
+  }
+
+  // MARK: Configuration
+
+  @Test func aConfigurationIsReadAsTheToolsWriteIt() throws {
+    let json = """
+      {"indexes": [
+        {"collectionGroup": "books", "queryScope": "COLLECTION", "fields": [
+          {"fieldPath": "tags", "arrayConfig": "CONTAINS"}, {"fieldPath": "meta.pages", "order": "DESCENDING"},
+          {"fieldPath": "__name__", "order": "ASCENDING"}]},
+        {"collectionGroup": "books", "fields": [{"fieldPath": "`a b`", "order": "ASCENDING"}]}],
+       "fieldOverrides": []}
+      """
+    let indexes = try IndexConfiguration.parse(Data(json.utf8))
+    let meta = try ModelFieldPath(parsing: "meta.pages")
+    let first = FieldIndex(
+      collectionID: "books",
+      segments: [.init(field: .init(field: "tags"), kind: .elements), .init(field: meta, kind: .value)])
+    let quoted = FieldIndex.Segment(field: .init(field: "a b"), kind: .value)
+    let second = FieldIndex(collectionID: "books", segments: [quoted])
+    #expect(indexes == Set([first, second].compactMap { $0 }))
+    #expect(try IndexConfiguration.parse(Data("{}".utf8)).isEmpty)
+  }
+
+  @Test(arguments: [
+    ("", "JSON"), ("[]", "JSON"), ("{\"indexes\": 3}", "'indexes'"), ("{\"indexes\": [3]}", "indexes[0]"),
+    ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": {}}]}", "'fields' in indexes[0]"),
+    ("{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{}]}]}", "indexes[0].fields[0].fieldPath"),
+    (
+      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a..b\"}]}]}",
+      "fields[0].fieldPath"
+    ),
+    (
+      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"order\": \"UP\"}]}]}",
+      "ASCENDING or DESCENDING"
+    ),
+    (
+      "{\"indexes\": [{\"collectionGroup\": \"a\", \"fields\": [{\"fieldPath\": \"a\", \"arrayConfig\": \"ALL\"}]}]}",
+      "CONTAINS"
+    ),
+  ])
+  func aConfigurationThatIsNotValidIsRefusedAndTheReasonNamed(json: String, words: String) async throws {
+    let client = TestClient.make(port: 1)
+    do {
+      try await deadline { try await client.setIndexConfiguration(json) }
+      Issue.record("accepted")
+    } catch {
+      #expect((error as? FirestoreErrorCode)?.code == .invalidArgument)
+      #expect(error.localizedDescription.contains(words), "\(error.localizedDescription)")
+    }
+  }
+
+  @Test func aConfigurationIsTakenAsTextAndAsAStream() async throws {
+    let client = TestClient.make(port: 1)
+    let json = """
+      {"indexes": [{"collectionGroup": "c", "fields": [{"fieldPath": "a", "order": "ASCENDING"}]}]}
+      """
+    try await deadline { try await client.setIndexConfiguration(json) }
+    try await deadline { try await client.setIndexConfiguration(InputStream(data: Data(json.utf8))) }
+    await #expect {
+      try await deadline { try await client.setIndexConfiguration(InputStream(data: Data("no".utf8))) }
+    } throws: { ($0 as? FirestoreErrorCode)?.code == .invalidArgument }
+    let manager = try #require(client.persistentCacheIndexManager)
+    manager.deleteAllIndexes()
+    manager.disableIndexAutoCreation()
+    manager.enableIndexAutoCreation()
+    #expect(manager == client.persistentCacheIndexManager)
+  }
+}
