@@ -1,0 +1,398 @@
+// What apps meet when things go wrong or come together: refusals, races, contention, the end of an
+// instance. Against a real server over real sockets.
+
+import FirebaseCore
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+private struct Heard: Sendable {
+  let values: [String: Int]
+  let changes: [String]
+  let isFromCache: Bool
+  let hasPendingWrites: Bool
+  let error: FirestoreErrorCode.Code?
+
+  init(_ snapshot: QuerySnapshot?, _ error: (any Error)?) {
+    let documents = snapshot?.documents ?? []
+    values = Dictionary(documents.map { ($0.documentID, $0.get("n") as? Int ?? -1) }) { $1 }
+    changes =
+      snapshot?.documentChanges.map { change in
+        func place(_ index: UInt) -> String { index == UInt(NSNotFound) ? "-" : "\(index)" }
+        let id = change.document.documentID
+        return "\(change.type) \(id) \(place(change.oldIndex))>\(place(change.newIndex))"
+      } ?? []
+    isFromCache = snapshot?.metadata.isFromCache ?? false
+    hasPendingWrites = snapshot?.metadata.hasPendingWrites ?? false
+    self.error = error.flatMap { FirestoreErrorCode.Code(rawValue: ($0 as NSError).code) }
+  }
+}
+
+private func listen(
+  _ query: FirebaseFirestore.Query, metadata: Bool = true
+) -> (Recorder<Heard>, any ListenerRegistration) {
+  let heard = Recorder<Heard>()
+  let registration = query.addSnapshotListener(includeMetadataChanges: metadata) { heard.add(Heard($0, $1)) }
+  return (heard, registration)
+}
+
+private func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
+private func patch(_ reference: DocumentReference, _ data: [String: Any]) { reference.updateData(data) }
+
+/// The outcome of a write as its completion tells it: nil for success.
+private func outcome(
+  _ write: (@escaping @Sendable ((any Error)?) -> Void) -> Void
+) async throws -> FirestoreErrorCode.Code? {
+  let heard = Recorder<Int>()
+  write { heard.add(($0 as NSError?)?.code ?? 0) }
+  let code = try await heard.first { _ in true }
+  return code == 0 ? nil : FirestoreErrorCode.Code(rawValue: code)
+}
+
+@Suite(.serialized, .timeLimit(.minutes(4))) struct FlowTests {
+  private func withServer(
+    emulator: Bool = true, _ body: (TestServer, Int) async throws -> Void
+  ) async throws {
+    let server = TestServer(emulator: emulator)
+    try await server.start()
+    do {
+      try await body(server, await server.port)
+    } catch {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+  }
+
+  // MARK: Refusals
+
+  @Test func aServerThatKnowsNobodyIsHeardWhereNobodyCanWait() async throws {
+    try await withServer(emulator: false) { _, port in
+      let client = TestClient.make(port: port)
+      let reference = client.document("secret/a")
+      let (heard, listener) = listen(client.collection("secret"))
+      // A missing sign-in may be mended, so listeners stay and writes wait, as while offline.
+      let first = try await heard.first { _ in true }
+      #expect(first.isFromCache && first.values.isEmpty && first.error == nil)
+      put(reference, ["n": 1])
+      _ = try await heard.first { $0.values == ["a": 1] && $0.hasPendingWrites }
+      await #expect { try await deadline { try await reference.getDocument(source: .server) } } throws: {
+        ($0 as? FirestoreErrorCode)?.code == .unavailable
+      }
+      listener.remove()
+    }
+  }
+
+  @Test func aWriteThatTheServerRefusesIsShownAndTakenBack() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let (heard, listener) = listen(client.collection("big"))
+      _ = try await heard.first { !$0.isFromCache }
+      let reference = client.document("big/a")
+      let text = String(repeating: "x", count: 1_048_576)
+      let refused = try await outcome { done in reference.setData(["n": 1, "t": text], completion: done) }
+      #expect(refused == .invalidArgument)
+      let shown = heard.all.firstIndex { $0.values == ["a": 1] && $0.hasPendingWrites }
+      _ = try await heard.first(from: try #require(shown)) { $0.values.isEmpty && !$0.hasPendingWrites }
+      try await deadline { try await reference.setData(["n": 2]) }
+      _ = try await heard.first { $0.values == ["a": 2] && !$0.hasPendingWrites }
+      listener.remove()
+    }
+  }
+
+  @Test func aBatchHappensAsAWholeOrNotAtAll() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let batch = client.batch()
+      batch.setData(["n": 1], forDocument: client.document("b/1"))
+      batch.updateData(["n": 2], forDocument: client.document("b/missing"))
+      #expect(try await outcome { done in batch.commit(completion: done) } == .notFound)
+      let one = try await deadline { try await client.document("b/1").getDocument() }
+      #expect(!one.exists)
+      let whole = client.batch()
+      for n in 1...3 { whole.setData(["n": n], forDocument: client.document("b/\(n)")) }
+      whole.deleteDocument(client.document("b/2"))
+      try await deadline { try await whole.commit() }
+      let found = try await deadline { try await client.collection("b").getDocuments(source: .server) }
+      #expect(found.documents.map(\.documentID) == ["1", "3"])
+      try await deadline { try await client.batch().commit() }
+    }
+  }
+
+  // MARK: Offline
+
+  @Test func transformsMadeOfflineAreEstimatedAndThenMeetOthersWrites() async throws {
+    try await withServer { _, port in
+      let a = TestClient.make(port: port)
+      let b = TestClient.make(port: port)
+      let reference = a.document("c/d")
+      try await deadline { try await reference.setData(["n": 10, "tags": ["x"]]) }
+      let (heard, listener) = listen(a.collection("c"))
+      _ = try await heard.first { $0.values == ["d": 10] && !$0.isFromCache }
+      try await deadline { try await a.disableNetwork() }
+      _ = try await heard.first { $0.isFromCache && $0.values == ["d": 10] }
+      patch(reference, ["n": FieldValue.increment(Int64(5)), "tags": FieldValue.arrayUnion(["y"])])
+      patch(reference, ["n": FieldValue.increment(Int64(1)), "tags": FieldValue.arrayRemove(["x"])])
+      _ = try await heard.first { $0.values == ["d": 16] && $0.hasPendingWrites }
+      let local = try await deadline { try await reference.getDocument(source: .cache) }
+      #expect(local.get("tags") as? [String] == ["y"] && local.metadata.hasPendingWrites)
+      try await deadline {
+        try await b.document("c/d").updateData(["n": 100, "tags": FieldValue.arrayUnion(["z"])])
+      }
+      try await deadline { try await a.enableNetwork() }
+      _ = try await heard.first { $0.values == ["d": 106] && !$0.hasPendingWrites && !$0.isFromCache }
+      let end = try await deadline { try await reference.getDocument(source: .server) }
+      #expect(end.get("tags") as? [String] == ["z", "y"])
+      listener.remove()
+    }
+  }
+
+  @Test func pendingWritesAreWaitedForOnlyAsFarAsTheyWereMade() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      try await deadline { try await client.waitForPendingWrites() }
+      try await deadline { try await client.disableNetwork() }
+      put(client.document("w/1"), ["n": 1])
+      let done = Recorder<Bool>()
+      client.waitForPendingWrites { done.add($0 == nil) }
+      // Offline nothing is waited to an end; a round through the client's queue shows that.
+      _ = try await deadline { try await client.document("w/1").getDocument(source: .cache) }
+      #expect(done.all.isEmpty)
+      try await deadline { try await client.enableNetwork() }
+      #expect(try await done.first { _ in true })
+      #expect(try await deadline { try await client.document("w/1").getDocument(source: .server) }.exists)
+    }
+  }
+
+  @Test func aTransactionNeedsTheServerAndIsTriedAsOftenAsAskedFor() async throws {
+    let client = TestClient.make(port: 1)
+    let attempts = Recorder<Int>()
+    let ends = Recorder<Int>()
+    let options = TransactionOptions()
+    options.maxAttempts = 2
+    let reference = client.document("t/a")
+    client.runTransaction(with: options) { transaction, pointer in
+      attempts.add(1)
+      do { _ = try transaction.getDocument(reference) } catch { pointer?.pointee = error as NSError }
+      return nil
+    } completion: { _, error in
+      ends.add((error as NSError?)?.code ?? 0)
+    }
+    #expect(try await ends.first { _ in true } == FirestoreErrorCode.unavailable.rawValue)
+    #expect(attempts.all.count == 2)
+  }
+
+  // MARK: Contention
+
+  @Test func fourClientsIncrementOneDocumentInTransactionsAndNoneIsLost() async throws {
+    try await withServer { _, port in
+      let clients = (0..<4).map { _ in TestClient.make(port: port) }
+      try await deadline { try await clients[0].document("bank/a").setData(["n": 0]) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for client in clients {
+          group.addTask {
+            for _ in 0..<4 {
+              _ = try await deadline(90) { () -> Bool in
+                let reference = client.document("bank/a")
+                // An app tries again where five attempts were not enough.
+                while true {
+                  do {
+                    _ = try await client.runTransaction { transaction, pointer in
+                      do {
+                        let n = try transaction.getDocument(reference).get("n") as? Int ?? 0
+                        transaction.updateData(["n": n + 1], forDocument: reference)
+                      } catch { pointer?.pointee = error as NSError }
+                      return nil
+                    }
+                    return true
+                  } catch FirestoreErrorCode.failedPrecondition {
+                  } catch FirestoreErrorCode.aborted {}
+                }
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let end = try await deadline { try await clients[1].document("bank/a").getDocument(source: .server) }
+      #expect(end.get("n") as? Int == 16)
+    }
+  }
+
+  @Test func anErrorOfTheAppsOwnEndsATransactionAtOnce() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let runs = Recorder<Int>()
+      await #expect {
+        try await deadline { () -> Bool in
+          _ = try await client.runTransaction { transaction, pointer in
+            runs.add(1)
+            transaction.setData(["n": 1], forDocument: client.document("t/own"))
+            pointer?.pointee = NSError(domain: "app", code: 7)
+            return nil
+          }
+          return true
+        }
+      } throws: { ($0 as NSError).domain == "app" && ($0 as NSError).code == 7 }
+      #expect(runs.all.count == 1)
+      let own = try await deadline { try await client.document("t/own").getDocument() }
+      #expect(!own.exists)
+    }
+  }
+
+  // MARK: Listeners
+
+  @Test func documentChangesSayWhatMovedWhere() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let items = client.collection("moves")
+      for n in 1...3 { try await deadline { try await items.document("d\(n)").setData(["n": n]) } }
+      let (heard, listener) = listen(items.order(by: "n"), metadata: false)
+      let first = try await heard.first { $0.values.count == 3 }
+      #expect(first.changes == ["added d1 ->0", "added d2 ->1", "added d3 ->2"])
+      put(items.document("d1"), ["n": 9])
+      let moved = try await heard.first { $0.values["d1"] == 9 }
+      #expect(moved.changes == ["modified d1 0>2"])
+      try await deadline { try await items.document("d2").delete() }
+      let gone = try await heard.first { $0.values["d2"] == nil && $0.values.count == 2 }
+      #expect(gone.changes == ["removed d2 0>-"])
+      listener.remove()
+    }
+  }
+
+  @Test func aRemovedListenerHearsNothingWhoeverRemovesItAndWhen() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let writer = TestClient.make(port: port)
+      let collection = client.collection("races")
+      let broken = Recorder<String>()
+      let stop = Locked(false)
+      let writing = _Concurrency.Task {
+        var n = 0
+        while !stop.change({ $0 }) {
+          n += 1
+          try await writer.document("races/a").setData(["n": n])
+        }
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<8 {
+          group.addTask {
+            for round in 0..<12 {
+              let removed = Locked(false)
+              let heard = Recorder<Int>()
+              let registration = collection.addSnapshotListener(includeMetadataChanges: true) { _, _ in
+                if removed.change({ $0 }) { broken.add("called after remove() returned") }
+                heard.add(1)
+              }
+              if round.isMultiple(of: 2) { _ = try await heard.first { _ in true } }
+              // From the callback queue itself every second time, where no call can be under way.
+              if round.isMultiple(of: 3) {
+                let handed = AppClosure(call: registration)
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                  client.settings.dispatchQueue.async {
+                    handed.call.remove()
+                    removed.change { $0 = true }
+                    continuation.resume()
+                  }
+                }
+              } else {
+                registration.remove()
+                registration.remove()
+                // A call under way on the callback queue may still end; none may begin.
+                client.settings.dispatchQueue.sync {}
+                removed.change { $0 = true }
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      stop.change { $0 = true }
+      _ = try? await writing.value
+      #expect(broken.all.isEmpty)
+    }
+  }
+
+  // MARK: The end
+
+  @Test func whatIsUnderWayWhenAnInstanceEndsIsToldSo() async throws {
+    let client = TestClient.make(port: 1)
+    let outcomes = Recorder<String>()
+    func note(_ what: String) -> @Sendable ((any Error)?) -> Void {
+      { error in outcomes.add("\(what) \((error as NSError?)?.code == FirestoreErrorCode.cancelled.rawValue)")
+      }
+    }
+    let reference = client.document("end/a")
+    // The first attempt to connect fails at once, so it has to be kept from reading the cache.
+    try await deadline { try await client.disableNetwork() }
+    reference.setData(["n": 1], completion: note("write"))
+    client.waitForPendingWrites(completion: note("wait"))
+    let (heard, _) = listen(client.collection("end"))
+    _ = try await heard.first { $0.values == ["a": 1] }
+    let count = heard.all.count
+    try await deadline { try await client.terminate() }
+    _ = try await outcomes.first(from: 1) { _ in true }
+    #expect(Set(outcomes.all) == ["write true", "wait true"])
+    #expect(heard.all.count == count)
+  }
+
+  @Test func aTransactionUnderWayWhenAnInstanceEndsFails() async throws {
+    try await withServer { _, port in
+      let client = TestClient.make(port: port)
+      let isInside = Recorder<Int>()
+      let mayGoOn = DispatchSemaphore(value: 0)
+      let ends = Recorder<Bool>()
+      let reference = client.document("end/t")
+      client.runTransaction { transaction, pointer in
+        isInside.add(1)
+        mayGoOn.wait()
+        do { _ = try transaction.getDocument(reference) } catch { pointer?.pointee = error as NSError }
+        transaction.setData(["n": 1], forDocument: reference)
+        return nil
+      } completion: { _, error in
+        ends.add(error != nil)
+      }
+      _ = try await isInside.first { _ in true }
+      try await deadline { try await client.terminate() }
+      mayGoOn.signal()
+      for _ in 0..<5 { mayGoOn.signal() }
+      #expect(try await ends.first(within: 60) { _ in true })
+    }
+  }
+
+  @Test func aReadUnderWayWhenAnInstanceEndsFailsRatherThanNever() async throws {
+    // A server that takes connections and says nothing.
+    let silent = try SilentServer()
+    defer { silent.stop() }
+    let client = TestClient.make(port: silent.port)
+    let outcomes = Recorder<Int>()
+    client.document("end/r").getDocument { _, error in outcomes.add((error as NSError?)?.code ?? 0) }
+    client.collection("end").getDocuments { _, error in outcomes.add((error as NSError?)?.code ?? 0) }
+    try await deadline { try await client.waitForPendingWrites() }
+    try await deadline { try await client.terminate() }
+    _ = try await outcomes.first(from: 1) { _ in true }
+    #expect(outcomes.all == [1, 1])
+  }
+
+  @Test func clearingTheCacheForgetsWhatWasInIt() async throws {
+    let client = TestClient.make(port: 1)
+    try await deadline { try await client.disableNetwork() }
+    put(client.document("clear/a"), ["n": 1])
+    #expect(try await deadline { try await client.document("clear/a").getDocument(source: .cache) }.exists)
+    await #expect { try await deadline { try await client.clearPersistence() } } throws: {
+      ($0 as? FirestoreErrorCode)?.code == .failedPrecondition
+    }
+    try await deadline { try await client.terminate() }
+    try await deadline { try await client.clearPersistence() }
+    let fresh = Firestore.firestore(app: client.app)
+    let settings = fresh.settings
+    settings.dispatchQueue = DispatchQueue(label: "fresh")
+    fresh.settings = settings
+    fresh.useEmulator(withHost: "127.0.0.1", port: 1)
+    try await deadline { try await fresh.disableNetwork() }
+    await #expect(throws: (any Error).self) {
+      try await deadline { try await fresh.document("clear/a").getDocument(source: .cache) }
+    }
+  }
+}
