@@ -52,8 +52,9 @@ private final class CountingDatabase: OrderedDatabase {
   }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
-  ) async throws -> Committed<Result> { try await base.execute(validating: reads, body) }
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+  ) { base.execute(validating: reads, body, answer: answer) }
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
 
