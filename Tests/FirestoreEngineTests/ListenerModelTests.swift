@@ -1,0 +1,158 @@
+// Listeners under random writes, slow readers, lost streams, resumes and resets: every global snapshot is every query's
+// result at its time, nothing is missed, and nothing is told twice. HEARTH_LISTENER_PROGRAMS sets how many programs run.
+
+import FirestoreModel
+import Foundation
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite struct ListenerModelTests {
+  private static let count =
+    ProcessInfo.processInfo.environment["HEARTH_LISTENER_PROGRAMS"].flatMap(Int.init) ?? 8
+
+  /// A listener that keeps its targets over streams, as a client SDK does.
+  private final class Listener {
+    let targets: [Int32: (query: Query, normalized: NormalizedQuery)]
+    var client = WatchClient()
+    var stream: WatchStream?
+    /// What was known of each target when the stream was lost, and of when.
+    var known: [Int32: (time: Timestamp, documents: [ResourcePath: StoredDocument])] = [:]
+
+    init(_ targets: [Int32: (query: Query, normalized: NormalizedQuery)]) { self.targets = targets }
+
+    /// Opens a stream that goes on from what is known.
+    func connect(_ fixture: EngineFixture, tampering: (inout [UInt8]) -> Void) async throws {
+      let client = WatchClient()
+      let stream = try await fixture.watch(client)
+      client.assume(known.mapValues(\.documents))
+      for (id, target) in targets {
+        var start = WatchTarget.Start.beginning
+        if let known = known[id] {
+          var token = ResumeToken.encode(Version(known.time))
+          tampering(&token)
+          start = .resumeToken(token)
+        }
+        stream.addTarget(WatchTarget(id: id, .query(target.query), start: start, expectedCount: 1))
+      }
+      self.client = client
+      self.stream = stream
+    }
+
+    /// Drops the stream, and with it what no snapshot has made visible.
+    func disconnect() {
+      stream?.close()
+      stream = nil
+      guard let last = client.view.snapshots.last else { return }
+      for (id, documents) in last.documents { known[id] = (last.time, documents) }
+    }
+  }
+
+  @Test("every snapshot of every stream is its queries' results at its time", arguments: 1...UInt64(count))
+  func snapshots(seed: UInt64) async throws {
+    var budget = WatchBudget()
+    budget.changes = 12
+    budget.changeBytes = 6_000
+    budget.dirtyDocuments = 14
+    budget.batchBytes = 1_000
+    budget.pieceBytes = 2_000
+    let fixture = try EngineFixture(budget: budget)
+    var model = RandomModel(seed: seed &+ 500, database: fixture.database)
+    var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]
+    var listeners: [Listener] = []
+    for _ in 0..<4 {
+      var targets: [Int32: (query: Query, normalized: NormalizedQuery)] = [:]
+      while targets.count < 6 {
+        var query = model.query(root: fixture.root)
+        if model.chance(50) {
+          query.structured.limit = Int.random(in: 0...5, using: &model.random)
+          query.structured.offset = model.chance(40) ? Int.random(in: 1...3, using: &model.random) : 0
+        }
+        guard let normalized = try? NormalizedQuery(query) else { continue }
+        targets[Int32(targets.count * 2 + 2)] = (query, normalized)
+      }
+      let listener = Listener(targets)
+      try await listener.connect(fixture) { _ in }
+      listeners.append(listener)
+    }
+    var resets = 0
+    for _ in 0..<150 {
+      let listener = model.pick(listeners)
+      switch Int.random(in: 0..<20, using: &model.random) {
+      case 0, 1: listener.client.block(true)
+      case 2: listener.client.block(false)
+      case 3:
+        listener.client.block(false)
+        listener.disconnect()
+        resets += listener.client.view.resets
+        try check(listener, history, fixture)
+      case 4, 5:
+        guard listener.stream == nil else { break }
+        let isTampered = model.chance(20)
+        try await listener.connect(fixture) { token in if isTampered { token = [9, 9] } }
+      default: history.append(try await commit(&model, history[history.count - 1].documents, fixture))
+      }
+      if model.chance(30) { await Task.yield() }
+    }
+    let last = try #require(try await fixture.set("probe/x", [:]).commitTime)
+    history.append((last, history[history.count - 1].documents.merging(["probe/x": [:]]) { $1 }))
+    for listener in listeners {
+      listener.client.block(false)
+      if listener.stream == nil { try await listener.connect(fixture) { _ in } }
+      // A fresh target brings a snapshot of at least its time, whatever else it says.
+      listener.stream?.addTarget(WatchTarget(id: 1_001, .documents([try fixture.name("probe/x")])))
+      try await eventually("a snapshot of all targets") {
+        let snapshot = listener.client.view.snapshots.last
+        return (snapshot?.time ?? .epoch) >= last
+          && Set(snapshot?.documents.keys.map { $0 } ?? []) == Set(listener.targets.keys).union([1_001])
+      }
+      resets += listener.client.view.resets
+      try check(listener, history, fixture)
+      listener.disconnect()
+    }
+    // The budgets are so small that some reader must have exceeded them.
+    if seed == 1 { #expect(resets > 0) }
+  }
+
+  private func commit(
+    _ model: inout RandomModel, _ before: [ResourcePath: MapValue], _ fixture: EngineFixture
+  ) async throws -> (time: Timestamp, documents: [ResourcePath: MapValue]) {
+    var documents = before
+    var writes: [Write] = []
+    for _ in 0..<Int.random(in: 1...5, using: &model.random) {
+      let path = model.path()
+      if model.chance(25) {
+        documents[path] = nil
+        writes.append(Write(.delete(try fixture.name(path))))
+      } else {
+        let fields = model.fields()
+        documents[path] = fields
+        writes.append(Write(.update(try fixture.name(path), fields: fields)))
+      }
+    }
+    return (try #require(try await fixture.commit(writes).commitTime), documents)
+  }
+
+  private func check(
+    _ listener: Listener, _ history: [(time: Timestamp, documents: [ResourcePath: MapValue])],
+    _ fixture: EngineFixture
+  ) throws {
+    let view = listener.client.view
+    #expect(view.violations == [])
+    #expect(view.failure == nil)
+    for snapshot in view.snapshots {
+      let state = history.last { $0.time <= snapshot.time }?.documents ?? [:]
+      for (id, target) in listener.targets {
+        guard let found = snapshot.documents[id] else { continue }
+        let expected = Set(naiveResult(target.normalized, state, fixture.database))
+        #expect(
+          Set(found.keys) == expected,
+          "\(id) at \(snapshot.time.microseconds): \(target.normalized.canonicalForm)")
+        for (path, document) in found where expected.contains(path) {
+          #expect(try document.fields() == target.normalized.projected(state[path] ?? [:]))
+        }
+      }
+    }
+  }
+}
