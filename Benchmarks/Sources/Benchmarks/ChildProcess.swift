@@ -47,6 +47,13 @@ final class ChildProcess {
 
   /// Resident memory in bytes.
   func residentBytes() throws -> Int {
+    // Starting a process while thousands of sockets are open has crashed Foundation; Linux tells it in a file.
+    if let status = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") }),
+      let kilobytes = line.split(whereSeparator: { !$0.isNumber }).first.flatMap({ Int($0) })
+    {
+      return kilobytes * 1024
+    }
     let ps = Process()
     let pipe = Pipe()
     ps.executableURL = URL(fileURLWithPath: "/bin/ps")
