@@ -9,6 +9,8 @@
 //   - a read waits for footprints in flight, so that what it then reads is durable and stays;
 //   - footprints do not exclude each other: the store's sequencer orders them, so hot documents never queue here;
 //   - whoever comes later does not overtake a waiter that it conflicts with, unless it holds the item already.
+// Who blocks whom is `LockState`'s, who comes next `LockQueue`'s; this file waits and wakes.
+//
 // Invariant: no cycle of transactions waiting for each other outlives the call that would close it; the youngest of
 // the cycle is aborted.
 
@@ -56,31 +58,6 @@ final class LockTable: Sendable {
   /// How a wait ended.
   enum Outcome: Sendable { case granted, aborted, timedOut, cancelled }
 
-  struct Waiter {
-    var id: UInt64
-    var request: Request
-    var resume: CheckedContinuation<Outcome, Never>
-  }
-
-  struct State {
-    var keys: [Key: KeyLock] = [:]
-    var owned: [Owner: Owned] = [:]
-    var footprints: [UInt64: Footprint] = [:]
-    var footprintKeys: [Key: Int] = [:]
-    var waiters: [Waiter] = []
-    var nextWaiter: UInt64 = 1
-  }
-
-  struct KeyLock {
-    var shared: Set<Owner> = []
-    var exclusive: Owner?
-  }
-
-  struct Owned {
-    var keys: Set<Key> = []
-    var ranges: [(range: KeyRange, mode: Mode)] = []
-  }
-
   let state = Guarded(State())
   private let clock: any EngineClock
   /// Told of a transaction that lost its locks to another, outside the lock.
@@ -102,11 +79,8 @@ final class LockTable: Sendable {
     state.withLock { state in
       // Once more for the same commit, if the store runs the body again.
       state.leave(writer)
-      guard state.blockers(of: .write(owner, footprint), before: state.waiters.count).isFree else {
-        return false
-      }
-      state.footprints[writer] = footprint
-      for key in footprint.keys { state.footprintKeys[key, default: 0] += 1 }
+      guard state.blocker(of: .write(owner, footprint), before: .max) == nil else { return false }
+      state.enter(footprint, as: writer)
       return true
     }
   }
@@ -123,32 +97,29 @@ final class LockTable: Sendable {
   func leave(_ writer: UInt64) {
     let woken = state.withLock { state in
       state.leave(writer)
-      return state.grant()
+      return state.grant(after: .footprint(writer))
     }
-    for waiter in woken { waiter.resume.resume(returning: .granted) }
+    for waiter in woken { waiter.resume(.granted) }
   }
 
   /// Gives back everything that a transaction holds.
   func release(_ owner: Owner) {
     let woken = state.withLock { state in
       state.release(owner)
-      return state.grant()
+      return state.grant(after: .owner(owner))
     }
-    for waiter in woken { waiter.resume.resume(returning: .granted) }
+    for waiter in woken { waiter.resume(.granted) }
   }
 
   /// Narrows a transaction's hold on a range to the part that it really scanned.
   func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
-    guard range != scanned else { return }
     let woken = state.withLock { state in
-      guard var owned = state.owned[owner],
-        let index = owned.ranges.lastIndex(where: { $0.range == range })
-      else { return [Waiter]() }
-      owned.ranges[index].range = scanned
-      state.owned[owner] = owned
-      return state.grant()
+      state.narrow(range, to: scanned, for: owner)
+      // Nobody gains by a part that is the whole, but perhaps another request of the transaction itself.
+      let mayWake = range != scanned || state.waitingByOwner[owner] != nil
+      return mayWake ? state.grant(after: .owner(owner)) : []
     }
-    for waiter in woken { waiter.resume.resume(returning: .granted) }
+    for waiter in woken { waiter.resume(.granted) }
   }
 
   /// Waits in the queue. A deadlock ends with the youngest transaction's abort.
@@ -177,7 +148,7 @@ final class LockTable: Sendable {
     return await withTaskCancellationHandler {
       var timer: Task<Void, Never>?
       let outcome = await withCheckedContinuation { (resume: CheckedContinuation<Outcome, Never>) in
-        enqueue(Waiter(id: id, request: request, resume: resume))
+        enqueue(Waiter(id: id, request: request) { resume.resume(returning: $0) })
         timer = Task { [weak self, clock] in
           do { try await clock.sleep(until: deadline) } catch { return }
           self?.end(id, .timedOut)
@@ -193,67 +164,64 @@ final class LockTable: Sendable {
   /// Queues a waiter, or grants it at once, or breaks the deadlock that it closes.
   private func enqueue(_ waiter: Waiter) {
     var woken: [Waiter] = []
-    var victims: [(Waiter, Owner)] = []
+    var victims: [Waiter] = []
+    var losers: [Owner] = []
     let outcome: Outcome? = state.withLock { state in
       if Task.isCancelled { return .cancelled }
       while true {
-        if state.blockers(of: waiter.request, before: state.waiters.count).isFree {
+        guard let witness = state.blocker(of: waiter.request, before: waiter.id) else {
           state.take(waiter.request)
+          if let owner = waiter.request.owner, state.waitingByOwner[owner] != nil {
+            woken += state.grant(after: .owner(owner))
+          }
           return .granted
         }
-        state.waiters.append(waiter)
+        state.append(waiter, witness: witness)
         guard let owner = waiter.request.owner, let victim = state.victimOfCycle(from: owner) else {
           return nil
         }
-        if victim == owner {
-          state.waiters.removeLast()
-          return .aborted
-        }
-        state.waiters.removeLast()
-        for index in state.waiters.indices.reversed() where state.waiters[index].request.owner == victim {
-          victims.append((state.waiters.remove(at: index), victim))
-        }
+        _ = state.remove(waiter: waiter.id)
+        if victim == owner { return .aborted }
+        victims += state.removeWaiters(of: victim)
+        losers.append(victim)
         state.release(victim)
-        woken += state.grant()
+        woken += state.grant(after: .owner(victim))
       }
     }
-    for (victim, owner) in victims {
-      aborted(owner)
-      victim.resume.resume(returning: .aborted)
-    }
-    for other in woken { other.resume.resume(returning: .granted) }
-    if let outcome { waiter.resume.resume(returning: outcome) }
+    for loser in losers { aborted(loser) }
+    for victim in victims { victim.resume(.aborted) }
+    for other in woken { other.resume(.granted) }
+    if let outcome { waiter.resume(outcome) }
   }
 
   /// Ends a wait early. Nothing happens if it has ended already.
   private func end(_ id: UInt64, _ outcome: Outcome) {
     let (waiter, woken) = state.withLock { state -> (Waiter?, [Waiter]) in
-      guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return (nil, []) }
-      let waiter = state.waiters.remove(at: index)
-      return (waiter, state.grant())
+      guard let waiter = state.remove(waiter: id) else { return (nil, []) }
+      guard let owner = waiter.request.owner else { return (waiter, []) }
+      return (waiter, state.grant(after: .owner(owner)))
     }
-    waiter?.resume.resume(returning: outcome)
-    for other in woken { other.resume.resume(returning: .granted) }
+    waiter?.resume(outcome)
+    for other in woken { other.resume(.granted) }
   }
 
   /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
   private func overrule(_ request: Request) -> Bool {
     guard case .write(let owner?, _) = request else { return false }
     let (losers, waiters) = state.withLock { state -> ([Owner], [Waiter]) in
-      let blockers = state.blockers(of: request, before: state.waiters.count)
-      guard !blockers.owners.isEmpty, blockers.owners.allSatisfy({ $0.age > owner.age }) else {
-        return ([], [])
-      }
+      let (owners, _) = state.blockingOwners(of: request, before: .max)
+      guard !owners.isEmpty, owners.allSatisfy({ $0.age > owner.age }) else { return ([], []) }
       var waiters: [Waiter] = []
-      for loser in blockers.owners {
+      for loser in owners {
         state.release(loser)
-        waiters += state.waiters.filter { $0.request.owner == loser }
-        state.waiters.removeAll { $0.request.owner == loser }
+        waiters += state.removeWaiters(of: loser)
+        // The winner comes first: others are looked at when its commit ends.
+        state.postpone(.owner(loser))
       }
-      return (Array(blockers.owners), waiters)
+      return (Array(owners), waiters)
     }
     for loser in losers { aborted(loser) }
-    for waiter in waiters { waiter.resume.resume(returning: .aborted) }
+    for waiter in waiters { waiter.resume(.aborted) }
     return !losers.isEmpty
   }
 }

@@ -1,0 +1,204 @@
+// The lock table's state against its rules said plainly: lists that are searched from end to end, and a queue that is
+// looked through from its beginning whenever anything ends.
+
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+/// The rules, with no thought of cost.
+private struct PlainLocks {
+  struct Held {
+    var mode: LockTable.Mode
+    var keys: [Key] = []
+    var asked: [KeyRange] = []
+    var scanned: [KeyRange] = []
+    var ranges: [KeyRange] { asked + scanned }
+  }
+
+  var held: [LockTable.Owner: Held] = [:]
+  var flights: [UInt64: LockTable.Footprint] = [:]
+  var queue: [(id: UInt64, request: LockTable.Request)] = []
+
+  func isBlocked(_ request: LockTable.Request, at position: Int) -> Bool {
+    switch request {
+    case .read(let read):
+      for (owner, other) in held where owner != read.owner {
+        let excludes = other.mode == .exclusive || read.mode == .exclusive
+        if excludes, read.keys.contains(where: { other.keys.contains($0) }) { return true }
+        if excludes, meets(read.keys, other.ranges) { return true }
+        if excludes,
+          read.ranges.contains(where: { range in other.ranges.contains { RandomRanges.overlap($0, range) } })
+        {
+          return true
+        }
+      }
+      for flight in flights.values where read.keys.contains(where: { flight.keys.contains($0) }) {
+        return true
+      }
+      for flight in flights.values where meets(all(flight), read.ranges) { return true }
+      if let own = held[read.owner], read.keys.allSatisfy({ own.keys.contains($0) }),
+        read.ranges.allSatisfy({ own.asked.contains($0) || covers(own.scanned, $0) })
+      {
+        return false
+      }
+      for waiter in queue[..<position] {
+        guard case .read(let other) = waiter.request, other.owner != read.owner,
+          read.mode == .exclusive || other.mode == .exclusive
+        else { continue }
+        if read.keys.contains(where: { other.keys.contains($0) }) || meets(read.keys, other.ranges)
+          || meets(other.keys, read.ranges)
+          || read.ranges.contains(where: { range in other.ranges.contains { RandomRanges.overlap($0, range) }
+          })
+        {
+          return true
+        }
+      }
+      return false
+    case .write(let owner, let footprint):
+      for (holder, other) in held where holder != owner {
+        if footprint.keys.contains(where: { other.keys.contains($0) }) { return true }
+        if meets(all(footprint), other.ranges) { return true }
+      }
+      guard owner == nil else { return false }
+      for waiter in queue[..<position] {
+        guard case .read(let other) = waiter.request else { continue }
+        if other.keys.contains(where: { footprint.keys.contains($0) }) || meets(all(footprint), other.ranges)
+        {
+          return true
+        }
+      }
+      return false
+    }
+  }
+
+  private func all(_ footprint: LockTable.Footprint) -> [Key] {
+    footprint.keys + footprint.entries.flatMap { $0 }
+  }
+
+  private func meets(_ keys: [Key], _ ranges: [KeyRange]) -> Bool {
+    keys.contains { key in ranges.contains { $0.contains(key) } }
+  }
+
+  /// Whether every key that tests use and that lies in a range is held; ranges end only at such keys.
+  private func covers(_ ranges: [KeyRange], _ wanted: KeyRange) -> Bool {
+    var position = wanted.start
+    while true {
+      if let end = wanted.end, !position.lexicographicallyPrecedes(end) { return true }
+      guard let next = ranges.first(where: { $0.contains(position) }) else { return false }
+      guard let end = next.end else { return true }
+      position = end
+    }
+  }
+
+  mutating func take(_ request: LockTable.Request) {
+    guard case .read(let read) = request else { return }
+    held[read.owner, default: Held(mode: read.mode)].keys += read.keys
+    held[read.owner]?.asked += read.ranges
+  }
+
+  /// Looks through the queue until nobody in it can be granted.
+  mutating func settle() -> [UInt64] {
+    var granted: [UInt64] = []
+    while case let more = pass(), !more.isEmpty { granted += more }
+    return granted
+  }
+
+  private mutating func pass() -> [UInt64] {
+    var granted: [UInt64] = []
+    var position = 0
+    while position < queue.count {
+      if isBlocked(queue[position].request, at: position) {
+        position += 1
+      } else {
+        let waiter = queue.remove(at: position)
+        take(waiter.request)
+        granted.append(waiter.id)
+      }
+    }
+    return granted
+  }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct LockStateTests {
+  @Test("random requests are granted, and wait, as the rules say", arguments: 0..<20)
+  func againstPlainRules(seed: UInt64) {
+    var source = RandomRanges(seed: seed + 100)
+    func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
+    var state = LockTable.State()
+    var plain = PlainLocks()
+    var next: UInt64 = 1
+    let owners = (1...6).map { LockTable.Owner(id: $0, age: $0) }
+    func mode(_ owner: LockTable.Owner) -> LockTable.Mode { owner.id > 4 ? .exclusive : .shared }
+    for _ in 0..<600 {
+      var granted: [UInt64] = []
+      switch below(10) {
+      case 0..<4:
+        let owner = owners[below(owners.count)]
+        let request: LockTable.Request
+        if below(3) > 0 {
+          request = .read(
+            LockTable.ReadRequest(
+              owner: owner, mode: mode(owner), keys: (0..<below(3)).map { _ in source.key() },
+              ranges: (0..<below(2)).map { _ in source.filledRange() }))
+        } else {
+          let footprint = LockTable.Footprint(
+            keys: (0...below(2)).map { _ in source.key() },
+            entries: [(0..<below(3)).map { _ in source.key() }])
+          request = .write(below(2) == 0 ? nil : owner, footprint)
+        }
+        let id = next
+        next += 1
+        let isBlocked = plain.isBlocked(request, at: plain.queue.count)
+        if let witness = state.blocker(of: request, before: id) {
+          #expect(isBlocked)
+          state.append(LockTable.Waiter(id: id, request: request) { _ in }, witness: witness)
+          plain.queue.append((id, request))
+        } else {
+          #expect(!isBlocked)
+          state.take(request)
+          plain.take(request)
+          if let owner = request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
+          if case .write(_, let footprint) = request {
+            state.enter(footprint, as: id)
+            plain.flights[id] = footprint
+          }
+        }
+      case 4..<6:
+        guard let writer = plain.flights.keys.sorted().first else { continue }
+        state.leave(writer)
+        granted = state.grant(after: .footprint(writer)).map(\.id)
+        plain.flights[writer] = nil
+      case 6:
+        guard let waiter = plain.queue.randomElement(using: &source.random) else { continue }
+        #expect(state.remove(waiter: waiter.id) != nil)
+        plain.queue.removeAll { $0.id == waiter.id }
+        if let owner = waiter.request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
+      case 7:
+        let owner = owners[below(owners.count)]
+        guard let range = plain.held[owner]?.asked.last else { continue }
+        let part = KeyRange(start: range.start, end: below(2) == 0 ? range.end : range.start + [1])
+        let isInside =
+          range.end.map { end in part.end.map { !end.lexicographicallyPrecedes($0) } ?? false } ?? true
+        let scanned = isInside ? part : range
+        state.narrow(range, to: scanned, for: owner)
+        granted = state.grant(after: .owner(owner)).map(\.id)
+        plain.held[owner]?.asked.removeLast()
+        plain.held[owner]?.scanned.append(scanned)
+      default:
+        let owner = owners[below(owners.count)]
+        state.release(owner)
+        granted = state.grant(after: .owner(owner)).map(\.id)
+        plain.held[owner] = nil
+      }
+      #expect(granted.sorted() == plain.settle().sorted())
+      #expect(Set(state.waiters.keys) == Set(plain.queue.map(\.id)))
+    }
+    for waiter in plain.queue { _ = state.remove(waiter: waiter.id) }
+    for owner in owners { state.release(owner) }
+    #expect(state.waitingKeys.isEmpty && state.waitingRanges.isEmpty && state.watchers.isEmpty)
+    for writer in plain.flights.keys { state.leave(writer) }
+    #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
+    #expect(state.footprintKeys.isEmpty && state.owned.isEmpty)
+  }
+}
