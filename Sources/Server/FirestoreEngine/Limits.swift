@@ -16,6 +16,12 @@ public enum EngineLimits {
   public static let openTransactions = 10_000
   /// Ended transactions whose tokens are remembered, so that late calls get the right error.
   public static let endedTransactions = 20_000
+  /// Documents and ranges that one transaction may read.
+  public static let transactionReads = 250_000
+  /// Bytes of the keys of what one transaction reads.
+  public static let transactionReadBytes = 64 << 20
+  /// Bytes of the keys of what all open transactions of one database have read.
+  public static let openTransactionsReadBytes = 256 << 20
   /// How long a transaction's read waits for a lock.
   public static let readLockWait: UInt64 = 30_000_000
   /// Bytes of documents that one query may hold to sort them.

@@ -11,7 +11,7 @@ extension FirestoreEngine {
   ) async throws(FirestoreError) -> DocumentRead {
     try await reporting {
       let database = try await self.database(name.database)
-      var session = try await database.beginRead(consistency)
+      var session = try await database.beginRead(consistency, as: caller)
       let key = KeyLayout.document(name.path)
       let found: StoredDocument?
       do {
@@ -23,7 +23,7 @@ extension FirestoreEngine {
         }
         database.endRead(session, keys: [key])
       } catch {
-        database.endRead(session)
+        database.failRead(session)
         throw error
       }
       guard let found else { throw FirestoreError.notFound("Document \"\(name)\" not found.") }
@@ -53,7 +53,7 @@ extension FirestoreEngine {
     var session: ReadSession
     do {
       database = try await self.database(name)
-      session = try await database.beginRead(consistency)
+      session = try await database.beginRead(consistency, as: caller)
     } catch { throw FirestoreError(error) }
     let keys = session.transaction == nil ? [] : distinct.map { KeyLayout.document($0.path) }
     do {
@@ -77,7 +77,7 @@ extension FirestoreEngine {
       }
       database.endRead(session, keys: keys)
     } catch {
-      database.endRead(session)
+      database.failRead(session)
       throw error is StoreError ? FirestoreError(error) : error
     }
   }

@@ -13,20 +13,20 @@ extension FirestoreEngine {
   ) async throws(FirestoreError) -> [UInt8] {
     try await reporting {
       let database = try await self.database(name)
-      if !database.policy.allowsEverything(caller) {
-        try await database.rows.read(at: nil) { view in
-          _ = try database.authorise(caller, .transact(name), in: view)
-        }
-      }
-      return try await database.begin(options)
+      return try await database.begin(options, as: caller)
     }
   }
 
   /// Ends a transaction without writing; also one that was rolled back, or whose commit failed.
-  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one that was never issued.
+  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one that was never issued to
+  ///   the caller, PERMISSION_DENIED if the policy says so.
   public func rollback(
     in name: DatabaseName, transaction: [UInt8], as caller: Caller
   ) async throws(FirestoreError) {
-    try await reporting { try await self.database(name).transactions.rollBack(transaction) }
+    try await reporting {
+      let database = try await self.database(name)
+      try await database.authoriseTransaction(as: caller)
+      try database.transactions.rollBack(transaction, as: caller)
+    }
   }
 }

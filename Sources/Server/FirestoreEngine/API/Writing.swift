@@ -15,6 +15,8 @@ extension FirestoreEngine {
     for write in writes { try write.validate(in: name) }
     return try await reporting {
       let database = try await self.database(name)
+      // Writes are decided one by one; ending a transaction without any is an operation of its own.
+      if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
       if let transaction { return try await database.commit(writes, transaction: transaction, as: caller) }
       if writes.isEmpty { return CommitResponse(writeResults: [], commitTime: nil) }
       return try await database.commit(writes, reads: nil, owner: nil, as: caller)

@@ -107,7 +107,7 @@ extension FirestoreDatabase {
   /// Commits a transaction, which ends whatever comes of it.
   func commit(_ writes: [Write], transaction token: [UInt8], as caller: Caller) async throws -> CommitResponse
   {
-    let transaction = try transactions.enter(token, toCommit: true)
+    let transaction = try transactions.enter(token, toCommit: true, as: caller)
     do {
       let response = try await commit(writes, transaction, as: caller)
       transactions.end(transaction.owner, as: .committed)

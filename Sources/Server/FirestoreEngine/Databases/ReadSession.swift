@@ -24,14 +24,16 @@ struct ReadSession: Sendable {
 
 extension FirestoreDatabase {
   /// Settles which state a read sees.
-  func beginRead(_ consistency: ReadConsistency) async throws -> ReadSession {
+  /// - Throws: INVALID_ARGUMENT or ABORTED for a token that is not the caller's or not any more, PERMISSION_DENIED if the
+  ///   caller may not begin the transaction that the read asks for.
+  func beginRead(_ consistency: ReadConsistency, as caller: Caller) async throws -> ReadSession {
     switch consistency {
     case .latest: return ReadSession()
     case .readTime(let time): return ReadSession(version: try await version(at: time))
-    case .transaction(let token): return session(try transactions.enter(token, toCommit: false))
+    case .transaction(let token): return session(try transactions.enter(token, toCommit: false, as: caller))
     case .newTransaction(let options):
-      let token = try await begin(options)
-      var session = session(try transactions.enter(token, toCommit: false))
+      let token = try await begin(options, as: caller)
+      var session = session(try transactions.enter(token, toCommit: false, as: caller))
       session.newToken = token
       return session
     }
@@ -42,14 +44,23 @@ extension FirestoreDatabase {
   }
 
   /// Begins a transaction. Unless it locks, its snapshot is that of its beginning.
-  func begin(_ options: TransactionOptions) async throws -> [UInt8] {
+  func begin(_ options: TransactionOptions, as caller: Caller) async throws -> [UInt8] {
+    try await authoriseTransaction(as: caller)
     var snapshot: Version?
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
     case .readOnly(nil), .readWrite(_, .optimistic): snapshot = rows.latestVersion
     case .readWrite: break
     }
-    return try transactions.begin(options, snapshot: snapshot)
+    return try transactions.begin(options, snapshot: snapshot, as: caller)
+  }
+
+  /// Refuses unless the policy allows transactions.
+  func authoriseTransaction(as caller: Caller) async throws {
+    guard !policy.allowsEverything(caller) else { return }
+    try await rows.read(at: nil) { view in
+      _ = try self.authorise(caller, .transact(self.name), in: view)
+    }
   }
 
   /// The version that a read time stands for.
@@ -77,7 +88,9 @@ extension FirestoreDatabase {
   ///
   /// One that cannot have them is doomed, and reads on without.
   func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
-    guard let mode = session.locks, let owner = session.transaction?.owner else { return }
+    guard let owner = session.transaction?.owner else { return }
+    try transactions.admit(owner, keys, ranges)
+    guard let mode = session.locks else { return }
     let request = LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges)
     let now = options.clock.now()
     var outcome = LockTable.Outcome.timedOut
@@ -122,6 +135,14 @@ extension FirestoreDatabase {
       return
     }
     transactions.leave(owner, read: ReadSet(version: version, keys: keys, ranges: ranges))
+  }
+
+  /// Ends a read that failed. A transaction that it began itself ends with it, since the client does not know it.
+  func failRead(_ session: ReadSession) {
+    endRead(session)
+    if session.newToken != nil, let owner = session.transaction?.owner {
+      transactions.end(owner, as: .failed)
+    }
   }
 
   /// Refuses unless the policy allows a read. Called inside the read.

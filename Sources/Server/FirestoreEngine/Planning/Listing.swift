@@ -73,7 +73,7 @@ extension FirestoreDatabase {
       request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
     let orders = request.orderBy.isEmpty ? [] : try [StructuredQuery.Order](parsing: request.orderBy)
     var query = Query(parent: request.parent, StructuredQuery(from: from, orderBy: orders, limit: size + 1))
-    var session = try await beginRead(request.consistency)
+    var session = try await beginRead(request.consistency, as: caller)
     do {
       if !request.pageToken.isEmpty {
         let token = try PageToken(request.pageToken)
@@ -148,7 +148,7 @@ extension FirestoreDatabase {
   func listWithMissing(
     _ request: ListDocumentsRequest, _ size: Int, as caller: Caller
   ) async throws -> ListDocumentsPage {
-    var session = try await beginRead(request.consistency)
+    var session = try await beginRead(request.consistency, as: caller)
     do {
       let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken)
       if let token, session.transaction == nil, session.version == nil { session.version = token.version }
@@ -221,7 +221,7 @@ extension FirestoreDatabase {
   func listCollectionIDs(
     _ request: ListCollectionIDsRequest, _ size: Int, as caller: Caller
   ) async throws -> ListCollectionIDsPage {
-    var session = try await beginRead(request.consistency)
+    var session = try await beginRead(request.consistency, as: caller)
     defer { endRead(session) }
     var last: String?
     if !request.pageToken.isEmpty {

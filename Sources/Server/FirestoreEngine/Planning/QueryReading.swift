@@ -9,12 +9,12 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, _ consistency: ReadConsistency, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
   ) async throws {
-    var session = try await beginRead(consistency)
+    var session = try await beginRead(consistency, as: caller)
     do {
       let keys = try await run(query, &session, as: caller, deliver: deliver)
       endRead(session, keys: keys.0, ranges: keys.1)
     } catch {
-      endRead(session)
+      failRead(session)
       throw error
     }
   }

@@ -1,7 +1,7 @@
 // The open transactions of one database, what they read, and the memory of those that ended.
 //
 // Invariant: a transaction is in exactly one phase; only an active one reads or commits, and whoever ends it
-// releases its locks. A lease ends every transaction 60 s after its last request and 270 s after its beginning.
+// releases its locks. A token is good for its holder alone. A lease ends every transaction 60 s after its last request and 270 s after its beginning.
 
 import FirestoreModel
 import OrderedStore
@@ -22,7 +22,7 @@ struct OpenTransaction: Sendable {
   var mode: TransactionMode
   /// The snapshot that all reads see; nil until the first read, and always for locking transactions.
   var snapshot: Version?
-  /// What was read, for validation.
+  /// What was read, for validation: filled in when the transaction commits.
   var reads = ReadSet(version: .zero)
   /// The attempt that this one retries, as long as it may still hold locks.
   var predecessor: LockTable.Owner?
@@ -37,6 +37,8 @@ final class TransactionTable: Sendable {
 
   struct Entry {
     var transaction: OpenTransaction
+    var holder: TransactionHolder
+    var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
     var lastUse: UInt64
@@ -44,9 +46,18 @@ final class TransactionTable: Sendable {
     var requests = 0
   }
 
+  /// What is remembered of a transaction that has ended.
+  struct Ended {
+    var phase: Phase
+    var age: UInt64
+    var holder: TransactionHolder
+  }
+
   struct State {
     var open: [UInt64: Entry] = [:]
-    var ended: [UInt64: (phase: Phase, age: UInt64)] = [:]
+    var ended: [UInt64: Ended] = [:]
+    /// Bytes of what all open transactions have read.
+    var readBytes = 0
     var endedOrder: [UInt64] = []
     var endedStart = 0
     var next: UInt64 = 1
@@ -70,19 +81,21 @@ final class TransactionTable: Sendable {
     self.release = release
   }
 
+  static let invalid = FirestoreError.invalidArgument("Invalid transaction.")
   static let expired = "The referenced transaction has expired or is no longer valid."
 
   // MARK: Beginning
 
   /// Begins a transaction and returns its token.
   /// - Throws: INVALID_ARGUMENT for a bad `retry_transaction`, RESOURCE_EXHAUSTED when too many are open.
-  func begin(_ options: TransactionOptions, snapshot: Version?) throws -> [UInt8] {
+  func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Caller) throws -> [UInt8] {
+    let holder = TransactionHolder(caller)
     var predecessor: LockTable.Owner?
     var mode = TransactionMode.readOnly
     if case .readWrite(let retrying, let concurrency) = options {
       mode = concurrency == .optimistic ? .optimistic : .pessimistic(.shared)
       if let retrying {
-        predecessor = try self.predecessor(retrying)
+        predecessor = try self.predecessor(retrying, holder)
         if concurrency != .optimistic { mode = .pessimistic(.exclusive) }
       }
     }
@@ -97,7 +110,8 @@ final class TransactionTable: Sendable {
       let isLive = predecessor.map { state.open[$0.id] != nil } ?? false
       let transaction = OpenTransaction(
         owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
-      state.open[id] = Entry(transaction: transaction, phase: .active, began: now, lastUse: now)
+      state.open[id] = Entry(
+        transaction: transaction, holder: holder, phase: .active, began: now, lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
@@ -109,24 +123,27 @@ final class TransactionTable: Sendable {
   ///
   /// It is not ended: Python programs that share a decorated function between threads name each other's transactions
   /// here. Whether it stands in the retry's way shows when the retry reads.
-  private func predecessor(_ token: [UInt8]) throws -> LockTable.Owner? {
-    guard let id = try issued(token) else { return nil }
+  private func predecessor(_ token: [UInt8], _ holder: TransactionHolder) throws -> LockTable.Owner? {
+    guard let id = try issued(token, to: holder) else { return nil }
     return state.withLock { state in
       state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
     }
   }
 
   /// The number in a token that this process may have issued for this database; nil for one of an earlier process.
-  private func issued(_ bytes: [UInt8]) throws(FirestoreError) -> UInt64? {
-    guard let token = TransactionToken(bytes) else {
-      throw FirestoreError.invalidArgument("Invalid transaction.")
-    }
+  ///
+  /// One that was issued to another caller is like one that was never issued.
+  private func issued(_ bytes: [UInt8], to holder: TransactionHolder) throws(FirestoreError) -> UInt64? {
+    guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
     let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
-    guard token.project == own.project else { throw FirestoreError.invalidArgument("Invalid transaction.") }
+    guard token.project == own.project else { throw TransactionTable.invalid }
     guard token.database == own.database else { throw FirestoreError.aborted(TransactionTable.expired) }
     guard token.epoch == epoch else { return nil }
-    let next = state.withLock { $0.next }
-    guard token.id < next else { throw FirestoreError.invalidArgument("Invalid transaction.") }
+    let isHolders = state.withLock { state in
+      guard token.id > 0, token.id < state.next else { return false }
+      return (state.open[token.id]?.holder ?? state.ended[token.id]?.holder ?? holder) == holder
+    }
+    guard isHolders else { throw TransactionTable.invalid }
     return token.id
   }
 
@@ -134,8 +151,10 @@ final class TransactionTable: Sendable {
 
   /// Starts a request of an active transaction, which keeps its idle lease until `leave`.
   /// - Throws: what table 3.3 of the specification says for ended ones.
-  func enter(_ token: [UInt8], toCommit: Bool) throws -> OpenTransaction {
-    guard let id = try issued(token) else { throw FirestoreError.aborted(TransactionTable.expired) }
+  func enter(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
+    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+      throw FirestoreError.aborted(TransactionTable.expired)
+    }
     expire(id)
     return try state.withLock { state in
       if var entry = state.open[id] {
@@ -145,7 +164,10 @@ final class TransactionTable: Sendable {
           throw LockTable.contention
         }
         entry.requests += 1
-        if toCommit { entry.phase = .committing }
+        if toCommit {
+          entry.phase = .committing
+          entry.transaction.reads = entry.reads.readSet
+        }
         state.open[id] = entry
         return entry.transaction
       }
@@ -161,20 +183,41 @@ final class TransactionTable: Sendable {
     }
   }
 
+  /// Makes sure that a transaction may read more: called before it does.
+  /// - Throws: INVALID_ARGUMENT if it would have read too much, RESOURCE_EXHAUSTED if all together have.
+  func admit(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
+    let bytes = TransactionReads.size(of: keys, ranges)
+    let refusal: FirestoreError? = state.withLock { state in
+      guard let entry = state.open[owner.id], entry.transaction.mode != .readOnly else { return nil }
+      if entry.reads.count + keys.count + ranges.count > EngineLimits.transactionReads
+        || entry.reads.bytes + bytes > EngineLimits.transactionReadBytes
+      {
+        return .invalidArgument("Transaction too big. Decrease transaction size.")
+      }
+      if state.readBytes + bytes > EngineLimits.openTransactionsReadBytes {
+        return .resourceExhausted("Open transactions have read too much. Try again when some have ended.")
+      }
+      return nil
+    }
+    if let refusal { throw refusal }
+  }
+
   /// Ends a request of a transaction, adding what it read.
   func leave(_ owner: LockTable.Owner, read: ReadSet? = nil) {
     let now = clock.now()
     state.withLock { state in
-      guard var entry = state.open[owner.id] else { return }
+      // Taken out while it changes, so that what it has read is not copied.
+      guard var entry = state.open.removeValue(forKey: owner.id) else { return }
       entry.requests -= 1
       entry.lastUse = now
       if let read {
-        if entry.transaction.mode != .readOnly {
-          entry.transaction.reads.keys += read.keys
-          entry.transaction.reads.ranges += read.ranges
+        if entry.transaction.mode == .readOnly {
+          entry.reads.note(read.version)
+        } else {
+          state.readBytes -= entry.reads.bytes
+          entry.reads.add(read)
+          state.readBytes += entry.reads.bytes
         }
-        // Under locks nothing read before can have changed since: one version, the latest, holds for all.
-        entry.transaction.reads.version = max(entry.transaction.reads.version, read.version)
         if case .pessimistic = entry.transaction.mode {
         } else if entry.transaction.snapshot == nil {
           entry.transaction.snapshot = read.version
@@ -187,12 +230,9 @@ final class TransactionTable: Sendable {
   /// Notes that a transaction has lost its locks. What it read was true until now, so that is what it goes on seeing.
   func doom(_ owner: LockTable.Owner) {
     state.withLock { state in
-      guard var entry = state.open[owner.id] else { return }
-      entry.transaction.isDoomed = true
-      if entry.transaction.reads.version > .zero {
-        entry.transaction.snapshot = entry.transaction.reads.version
-      }
-      state.open[owner.id] = entry
+      guard let version = state.open[owner.id]?.reads.version else { return }
+      state.open[owner.id]?.transaction.isDoomed = true
+      if version > .zero { state.open[owner.id]?.transaction.snapshot = version }
     }
     release(owner)
   }
@@ -202,6 +242,9 @@ final class TransactionTable: Sendable {
     state.withLock { $0.open[owner.id]?.transaction }
   }
 
+  /// The number of transactions that have not ended.
+  var openCount: Int { state.withLock { $0.open.count } }
+
   /// Ends a transaction and gives back its locks.
   func end(_ owner: LockTable.Owner, as phase: Phase) {
     state.withLock { $0.end(owner.id, as: phase) }
@@ -209,9 +252,11 @@ final class TransactionTable: Sendable {
   }
 
   /// Rolls back.
-  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued.
-  func rollBack(_ token: [UInt8]) throws {
-    guard let id = try issued(token) else { throw FirestoreError.aborted(TransactionTable.expired) }
+  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued to the caller.
+  func rollBack(_ token: [UInt8], as caller: Caller) throws {
+    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+      throw FirestoreError.aborted(TransactionTable.expired)
+    }
     expire(id)
     let owner = try state.withLock { state -> LockTable.Owner? in
       if let entry = state.open[id] {
@@ -288,7 +333,9 @@ extension TransactionTable.Entry {
 extension TransactionTable.State {
   mutating func end(_ id: UInt64, as phase: TransactionTable.Phase) {
     guard let entry = open.removeValue(forKey: id) else { return }
-    ended[id] = (phase, entry.transaction.owner.age)
+    readBytes -= entry.reads.bytes
+    ended[id] = TransactionTable.Ended(
+      phase: phase, age: entry.transaction.owner.age, holder: entry.holder)
     endedOrder.append(id)
     while endedOrder.count - endedStart > EngineLimits.endedTransactions {
       ended[endedOrder[endedStart]] = nil

@@ -1,0 +1,81 @@
+// Transactions over very many documents and ranges: they cost what they touch, and end where the limits say.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite(.timeLimit(.minutes(5))) struct LargeTransactionTests {
+  let fixture: EngineFixture
+
+  init() throws { fixture = try EngineFixture(lockWait: 200_000_000) }
+
+  private func names(_ range: Range<Int>) throws -> [DocumentName] {
+    let collection = try fixture.collection("c")
+    return range.map { collection.document("d\($0)") }
+  }
+
+  private func read(_ names: [DocumentName], _ token: [UInt8]) async throws -> Int {
+    let count = Collected<Int>()
+    try await fixture.engine.batchGetDocuments(
+      in: fixture.database, names, consistency: .transaction(token), as: .administrator
+    ) { page in count.append(page.items.count) }
+    return count.all.reduce(0, +)
+  }
+
+  @Test(
+    "two transactions read 100,000 documents each, others wait for them, and one commits: seconds, not hours")
+  func manyDocuments() async throws {
+    let all = try names(0..<100_000)
+    let first = try await fixture.begin()
+    #expect(try await read(all, first) == all.count)
+    // A writer of one of them waits, and so does a retry that wants all of them alone; each is found by its keys.
+    let write = Write(.update(all[99_999], fields: ["n": 1]))
+    let outside = Task { [fixture] in try await fixture.commit([write]) }
+    try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
+    let retry = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+    let retried = Task { try await self.read(all, retry) }
+    try await eventually("the retry waits") { fixture.clock.sleepers >= 3 }
+    #expect(try await read(all, first) == all.count)
+    try await fixture.commit([Write(.update(all[0], fields: ["n": 2]))], transaction: first)
+    #expect(try await retried.value == all.count)
+    try await fixture.commit([Write(.update(all[1], fields: ["n": 3]))], transaction: retry)
+    _ = try await outside.value
+    #expect(try await fixture.get("c/d1") == ["n": 3])
+  }
+
+  @Test("thousands of reads and queries in one transaction cost the same at the end as at the beginning")
+  func manyRequests() async throws {
+    let token = try await fixture.begin()
+    for index in 0..<3_000 {
+      _ = try await fixture.get(ResourcePath(["c", "d\(index)"]), .transaction(token))
+      let query = StructuredQuery(
+        from: [.init("q")], filter: .field(FieldFilter(FieldPath(field: "n"), .equal, .integer(Int64(index))))
+      )
+      #expect(try await fixture.query(query, .transaction(token)).isEmpty)
+    }
+    // What was read is held, document by document and range by range; what was not is free.
+    try await fixture.set("q/free", ["n": 3_000])
+    let held = Task { [fixture] in await failure { try await fixture.set("q/held", ["n": 2_999]) } }
+    try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }
+    try await fixture.commit([Write(.update(try fixture.name("r/result"), fields: [:]))], transaction: token)
+    #expect(await held.value == nil)
+  }
+
+  @Test("a transaction that reads more than the limit is refused, and others go on")
+  func limit() async throws {
+    let token = try await fixture.begin()
+    let names = try names(0..<EngineLimits.batchGetNames)
+    #expect(try await read(names, token) == names.count)
+    #expect(try await read(try self.names(100_000..<200_000), token) == 100_000)
+    let refused = await failure { try await read(try self.names(200_000..<300_000), token) }
+    #expect(refused == .invalidArgument("Transaction too big. Decrease transaction size."))
+    // What it has read already may be read again, one by one, and counts once.
+    for _ in 0..<10 { _ = try await fixture.get("c/d1", .transaction(token)) }
+    let other = try await fixture.begin()
+    #expect(try await read(Array(names.prefix(10)), other) == 10)
+    try await fixture.commit([], transaction: token)
+    try await fixture.commit([Write(.update(names[0], fields: [:]))], transaction: other)
+  }
+}

@@ -1,0 +1,139 @@
+// Who may begin, use and end transactions: the policy decides every step, and a token is its caller's alone.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+/// Lets everyone read and write, and some not transact.
+private struct NoTransactions: AccessPolicy {
+  let refused: Caller
+
+  func decide(
+    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
+    view: any AccessView
+  ) -> AccessDecision {
+    if case .transact = operation, caller == refused { return .denied }
+    return .allowed
+  }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct TransactionAccessTests {
+  private let alice = Caller(.user(id: "alice", claims: ["iat": 1]))
+  private let bob = Caller(.user(id: "bob", claims: ["iat": 1]))
+  private static let invalid = FirestoreError.invalidArgument("Invalid transaction.")
+
+  private func read(_ fixture: EngineFixture, _ token: [UInt8], _ caller: Caller) async -> FirestoreError? {
+    await failure {
+      try await fixture.engine.batchGetDocuments(
+        in: fixture.database, [try fixture.name("c/d")], consistency: .transaction(token), as: caller
+      ) { _ in }
+    }
+  }
+
+  @Test("another caller's token is no token, whatever it is used for and whatever became of it")
+  func tokensAreBound() async throws {
+    let fixture = try EngineFixture()
+    let engine = fixture.engine
+    let database = fixture.database
+    let token = try await engine.beginTransaction(in: database, .readWrite(), as: alice)
+    for other in [bob, .anonymous, .administrator] {
+      #expect(await read(fixture, token, other) == Self.invalid)
+      #expect(
+        await failure {
+          try await engine.runQuery(
+            Query(parent: fixture.root, StructuredQuery(from: [.init("c")])),
+            consistency: .transaction(token),
+            as: other
+          ) { _ in }
+        } == Self.invalid)
+      #expect(
+        await failure { try await engine.commit(in: database, [], transaction: token, as: other) }
+          == Self.invalid)
+      #expect(
+        await failure { try await engine.rollback(in: database, transaction: token, as: other) }
+          == Self.invalid)
+      #expect(
+        await failure {
+          try await engine.beginTransaction(in: database, .readWrite(retrying: token), as: other)
+        } == Self.invalid)
+    }
+    // The same user goes on with a fresher token of identity.
+    let refreshed = Caller(.user(id: "alice", claims: ["iat": 2]))
+    #expect(await read(fixture, token, refreshed) == nil)
+    _ = try await engine.commit(in: database, [], transaction: token, as: refreshed)
+    #expect(
+      await failure { try await engine.commit(in: database, [], transaction: token, as: bob) } == Self.invalid
+    )
+    #expect(
+      await failure { try await engine.commit(in: database, [], transaction: token, as: alice) }?.code
+        == .aborted)
+  }
+
+  @Test("user ids in two spellings are two users")
+  func spellings() async throws {
+    let fixture = try EngineFixture()
+    let token = try await fixture.engine.beginTransaction(
+      in: fixture.database, .readWrite(), as: Caller(.user(id: "\u{E9}", claims: [:])))
+    #expect(await read(fixture, token, Caller(.user(id: "e\u{301}", claims: [:]))) == Self.invalid)
+  }
+
+  @Test("the policy is asked about beginning, empty commits and rolling back")
+  func everyStepIsDecided() async throws {
+    let fixture = try EngineFixture(policy: NoTransactions(refused: bob))
+    let engine = fixture.engine
+    let database = fixture.database
+    let denied = FirestoreError.permissionDenied("Missing or insufficient permissions.")
+    #expect(
+      await failure { try await engine.beginTransaction(in: database, .readWrite(), as: bob) } == denied)
+    #expect(
+      await failure {
+        try await engine.batchGetDocuments(
+          in: database, [], consistency: .newTransaction(.readOnly()), as: bob
+        ) { _ in }
+      } == denied)
+    #expect(await failure { try await engine.commit(in: database, [], as: bob) } == denied)
+    let token = try await engine.beginTransaction(in: database, .readWrite(), as: alice)
+    #expect(
+      await failure { try await engine.commit(in: database, [], transaction: token, as: bob) } == denied)
+    #expect(await failure { try await engine.rollback(in: database, transaction: token, as: bob) } == denied)
+    try await engine.rollback(in: database, transaction: token, as: alice)
+  }
+
+  @Test("without rules, callers without credentials are told so by every operation on transactions")
+  func production() async throws {
+    let fixture = try EngineFixture(policy: ProductionPolicy())
+    let engine = fixture.engine
+    let token = try await fixture.begin()
+    let operations: [@Sendable () async throws -> Void] = [
+      { _ = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .anonymous) },
+      { _ = try await engine.commit(in: fixture.database, [], as: .anonymous) },
+      { _ = try await engine.commit(in: fixture.database, [], transaction: token, as: .anonymous) },
+      { try await engine.rollback(in: fixture.database, transaction: token, as: .anonymous) },
+    ]
+    for operation in operations { #expect(await failure(operation)?.code == .unauthenticated) }
+    try await fixture.commit([], transaction: token)
+  }
+
+  @Test("a read that is refused leaves no transaction behind that it began")
+  func refusedReadsLeaveNothing() async throws {
+    let fixture = try EngineFixture()
+    let database = try await fixture.engine.database(fixture.database)
+    let future = StructuredQuery(from: [.init("c")], limit: -1)
+    for _ in 0..<3 {
+      _ = await failure {
+        try await fixture.engine.runQuery(
+          Query(parent: fixture.root, future), consistency: .newTransaction(.readWrite()), as: .administrator
+        ) { _ in }
+      }
+      _ = await failure {
+        try await fixture.engine.batchGetDocuments(
+          in: fixture.database, [try fixture.name("c/d")], consistency: .newTransaction(.readWrite()),
+          as: .administrator
+        ) { _ in throw CancellationError() }
+      }
+    }
+    #expect(database.transactions.openCount == 0)
+  }
+}
