@@ -1,0 +1,213 @@
+// Looks for contradictions to strict serializability in a history of list appends (as Elle does; Kingsbury and Alvaro,
+// VLDB 2020). The lists that were read give the order of the versions of each list; from it follow the edges
+//
+//     ww  a's append comes right before b's in a list
+//     wr  b read a list that ends in a's append
+//     rw  a read a list to which b's append comes next
+//     rt  a had been answered before b began
+//
+// and a cycle of edges is an order that no serial execution has. Phantoms are rw edges from a query that did not find
+// a list, which counts as having read it empty.
+
+/// Checks one history.
+struct ListChecker {
+  private let transactions: [ListTransaction]
+  private let final: [ListKey: [Int64]]
+  private var writer: [Int64: Int] = [:]
+  private var orders: [ListKey: [Int64]] = [:]
+  private(set) var anomalies: [Anomaly] = []
+
+  /// - Parameters:
+  ///   - transactions: all attempts.
+  ///   - final: every list as it is after the last transaction.
+  init(_ transactions: [ListTransaction], final: [ListKey: [Int64]]) {
+    self.transactions = transactions
+    self.final = final
+    for (index, transaction) in transactions.enumerated() {
+      for value in transaction.appends.values { writer[value] = index }
+    }
+    findOrders()
+    checkAppends()
+    checkCycles()
+    checkCommitTimes()
+  }
+
+  /// Whether a transaction took place, as far as anybody can tell.
+  private func happened(_ index: Int) -> Bool {
+    switch transactions[index].outcome {
+    case .committed: true
+    case .aborted: false
+    case .unknown: transactions[index].appends.contains { final[$0.key]?.contains($0.value) == true }
+    }
+  }
+
+  private mutating func report(_ kind: Anomaly.Kind, _ detail: String) {
+    if anomalies.count < 20 { anomalies.append(Anomaly(kind: kind, detail: detail)) }
+  }
+
+  // MARK: Lists
+
+  private mutating func findOrders() {
+    orders = final
+    for (key, list) in final where Set(list).count != list.count {
+      report(.duplicate, "list \(key): \(list)")
+    }
+    for (index, transaction) in transactions.enumerated() where transaction.outcome != .aborted {
+      for (key, list) in transaction.reads {
+        let order = orders[key] ?? []
+        if !order.starts(with: list) {
+          report(.incompatibleOrder, "T\(index) read \(list) in list \(key), which became \(order)")
+        }
+        for value in list {
+          guard let source = writer[value] else {
+            report(.abortedRead, "T\(index) read \(value) in list \(key), which nobody appended")
+            continue
+          }
+          if transactions[source].outcome == .aborted {
+            report(.abortedRead, "T\(index) read \(value) of T\(source), which was aborted")
+          }
+        }
+      }
+    }
+  }
+
+  private mutating func checkAppends() {
+    for (index, transaction) in transactions.enumerated() {
+      let seen = transaction.appends.filter { final[$0.key]?.contains($0.value) == true }
+      switch transaction.outcome {
+      case .committed:
+        for (key, value) in transaction.appends where seen[key] == nil {
+          report(.lostAppend, "\(value), which T\(index) appended to list \(key), is gone")
+        }
+      case .aborted:
+        for (key, value) in seen { report(.abortedRead, "\(value) of aborted T\(index) is in list \(key)") }
+      case .unknown:
+        if !seen.isEmpty, seen.count < transaction.appends.count {
+          report(.partial, "only \(seen) of T\(index)'s \(transaction.appends)")
+        }
+      }
+    }
+  }
+
+  // MARK: Cycles
+
+  private mutating func checkCycles() {
+    var edges: [[(to: Int, kind: String)]] = Array(repeating: [], count: transactions.count)
+    func add(_ from: Int, _ to: Int, _ kind: String) { if from != to { edges[from].append((to, kind)) } }
+    for list in orders.values {
+      for (value, next) in zip(list, list.dropFirst()) {
+        if let a = writer[value], let b = writer[next] { add(a, b, "ww") }
+      }
+    }
+    for (index, transaction) in transactions.enumerated() where happened(index) {
+      for (key, list) in transaction.reads {
+        if let last = list.last, let source = writer[last] { add(source, index, "wr") }
+        if let order = orders[key], order.count > list.count, let next = writer[order[list.count]] {
+          add(index, next, "rw")
+        }
+      }
+    }
+    // In real time: a frontier of those that have ended and that no other of them follows.
+    var moments: [(time: UInt64, isEnd: Bool, index: Int)] = []
+    for (index, transaction) in transactions.enumerated() where happened(index) {
+      moments.append((transaction.began, false, index))
+      if case .committed = transaction.outcome { moments.append((transaction.ended, true, index)) }
+    }
+    moments.sort { ($0.time, $0.isEnd ? 1 : 0) < ($1.time, $1.isEnd ? 1 : 0) }
+    var frontier: Set<Int> = []
+    var before: [Int: Set<Int>] = [:]
+    for moment in moments {
+      if moment.isEnd {
+        frontier.subtract(before[moment.index] ?? [])
+        frontier.insert(moment.index)
+      } else {
+        before[moment.index] = frontier
+        for earlier in frontier { add(earlier, moment.index, "rt") }
+      }
+    }
+    for component in Self.components(edges.map { $0.map(\.to) }) where component.count > 1 {
+      let members = Set(component)
+      let described = component.sorted().prefix(6).map { from in
+        let next = edges[from].filter { members.contains($0.to) }.map { "\($0.kind)→T\($0.to)" }
+        return "T\(from) \(next.joined(separator: " "))"
+      }
+      report(.cycle, "\(component.count) transactions: \(described.joined(separator: "; "))")
+    }
+  }
+
+  /// The strongly connected components of a graph (Tarjan, without recursion).
+  private static func components(_ edges: [[Int]]) -> [[Int]] {
+    var numbers = [Int?](repeating: nil, count: edges.count)
+    var lows = [Int](repeating: 0, count: edges.count)
+    var isOpen = [Bool](repeating: false, count: edges.count)
+    var open: [Int] = []
+    var components: [[Int]] = []
+    var next = 0
+    for root in edges.indices where numbers[root] == nil {
+      var calls: [(node: Int, edge: Int)] = [(root, 0)]
+      while let (node, edge) = calls.last {
+        if edge == 0 {
+          numbers[node] = next
+          lows[node] = next
+          next += 1
+          open.append(node)
+          isOpen[node] = true
+        }
+        if edge < edges[node].count {
+          calls[calls.count - 1].edge += 1
+          let target = edges[node][edge]
+          if let number = numbers[target] {
+            if isOpen[target] { lows[node] = min(lows[node], number) }
+          } else {
+            calls.append((target, 0))
+          }
+          continue
+        }
+        // A node without edges passes here at once, with its number given above.
+        calls.removeLast()
+        if let parent = calls.last?.node { lows[parent] = min(lows[parent], lows[node]) }
+        if lows[node] == numbers[node] {
+          var component: [Int] = []
+          while let member = open.popLast() {
+            isOpen[member] = false
+            component.append(member)
+            if member == node { break }
+          }
+          components.append(component)
+        }
+      }
+    }
+    return components
+  }
+
+  // MARK: Commit times
+
+  /// A transaction that wrote takes place at its commit time: replayed in that order, each reads what it did read.
+  private mutating func checkCommitTimes() {
+    var commits: [(time: Int64, index: Int)] = []
+    for (index, transaction) in transactions.enumerated() {
+      if case .committed(let time) = transaction.outcome, !transaction.appends.isEmpty {
+        commits.append((time, index))
+      }
+    }
+    commits.sort { $0.time < $1.time }
+    for (a, b) in zip(commits, commits.dropFirst()) where a.time == b.time {
+      report(.commitTime, "T\(a.index) and T\(b.index) have one commit time")
+    }
+    var times: [Int64: Int64] = [:]
+    for (time, index) in commits { for value in transactions[index].appends.values { times[value] = time } }
+    for (time, index) in commits {
+      for (key, list) in transactions[index].reads {
+        // What it read was committed before, and what comes next after; unknown transactions have no time.
+        if let last = list.last, let written = times[last], written >= time {
+          report(.commitTime, "T\(index) read \(last) in list \(key), which is newer")
+        }
+        if let order = orders[key], order.count > list.count, let written = times[order[list.count]],
+          written < time
+        {
+          report(.commitTime, "T\(index) did not read \(order[list.count]) in list \(key), which is older")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// Thousands of concurrent transactions, whose reads are checked against every serial order there could be: inside the
+// process on the engine on disk, over sockets, and over kills of the real server.
+//
+// HEARTH_SERIALIZABILITY multiplies the number of transactions; each run prints what it checked.
+
+import EmbeddedStore
+import FirestoreEngine
+import FirestoreModel
+import Foundation
+import HearthServer
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite("Serializability", .serialized, .timeLimit(.minutes(15)))
+struct SerializabilityTests {
+  private static let factor =
+    ProcessInfo.processInfo.environment["HEARTH_SERIALIZABILITY"].flatMap { Int($0) } ?? 1
+  private static let clients = 8
+
+  private func expectNone(_ anomalies: [Anomaly]) {
+    #expect(anomalies.isEmpty, "\(anomalies.map(\.description).joined(separator: "\n"))")
+  }
+
+  @Test("on the engine on disk", arguments: [3, 12])
+  func engineOnDisk(keys: Int) async throws {
+    let directory = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let store = try await EmbeddedStore.open(directory: directory)
+    let engine = FirestoreEngine(
+      store: store, policy: EmulatorPolicy(), options: .init(createsDatabases: true, lockWait: 300_000))
+    let lists = EngineLists(engine: engine)
+    let workload = ListWorkload(keys: keys)
+    await workload.run(
+      clients: Self.clients, transactions: 125 * Self.factor, seed: UInt64(keys)
+    ) { _ in lists }
+    expectNone(try await workload.check(lists))
+    #expect(workload.commits == Self.clients * 125 * Self.factor)
+    await engine.shutDown()
+    try await store.close()
+  }
+
+  @Test("over sockets, each client with a connection of its own")
+  func sockets() async throws {
+    let directory = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let running = try await FirestoreTestServer.start(.directory(directory))
+    let port = try #require(running.server.firestorePort)
+    let workload = ListWorkload(keys: 8)
+    let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
+    await workload.run(clients: Self.clients, transactions: 75 * Self.factor, seed: 3) { stores[$0] }
+    expectNone(try await workload.check(stores[0]))
+    #expect(workload.commits == Self.clients * 75 * Self.factor)
+    for store in stores { await store.close() }
+    await running.stop()
+  }
+
+  @Test("over kills of the server in the middle of everything")
+  func kills() async throws {
+    let directory = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let port = try await Self.freePort()
+    let workload = ListWorkload(keys: 8)
+    let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
+    let isDone = NIOLockedValueBox(false)
+    let running = Task {
+      await workload.run(
+        clients: Self.clients, transactions: .max, seed: 4, isDone: { isDone.withLockedValue { $0 } }
+      ) { stores[$0] }
+    }
+    for round in 1...3 * Self.factor {
+      let server = try KilledServer(directory: directory, port: port)
+      let wanted = workload.commits + 60
+      let deadline = ContinuousClock.now + .seconds(120)
+      while workload.commits < wanted, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      #expect(workload.commits >= wanted, "round \(round)")
+      await server.kill()
+    }
+    let last = try KilledServer(directory: directory, port: port)
+    isDone.withLockedValue { $0 = true }
+    await running.value
+    let lists = SocketLists(port: port)
+    var anomalies: [Anomaly]?
+    let deadline = ContinuousClock.now + .seconds(60)
+    while anomalies == nil, ContinuousClock.now < deadline {
+      anomalies = try? await workload.check(lists)
+      if anomalies == nil { try await Task.sleep(for: .milliseconds(50)) }
+    }
+    expectNone(try #require(anomalies))
+    for store in stores + [lists] { await store.close() }
+    await last.kill()
+  }
+
+  private static func freePort() async throws -> Int {
+    let probe = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .bind(host: "127.0.0.1", port: 0).get()
+    defer { probe.close(promise: nil) }
+    return try #require(probe.localAddress?.port)
+  }
+}
+
+/// The built server as a process that only ever ends by SIGKILL.
+private final class KilledServer: Sendable {
+  private let process: Process
+
+  init(directory: String, port: Int) throws {
+    process = Process()
+    let environment = ProcessInfo.processInfo.environment
+    process.executableURL =
+      environment["HEARTH_BIN"].map { URL(fileURLWithPath: $0) }
+      ?? URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+      .appendingPathComponent("hearth")
+    process.arguments = [
+      "serve", "--emulator", "--host", "127.0.0.1", "--firestore-port", "\(port)", "--database-port", "0",
+      "--data", directory, "--log-level", "error",
+    ]
+    process.environment = environment.filter { !$0.key.hasPrefix("HEARTH_") }
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+  }
+
+  func kill() async {
+    Foundation.kill(process.processIdentifier, SIGKILL)
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      Thread.detachNewThread { [process] in
+        process.waitUntilExit()
+        continuation.resume()
+      }
+    }
+  }
+}
