@@ -90,6 +90,26 @@ def test_every_type_of_value_comes_back_as_it_was(client, collection):
     assert document.get().to_dict() == value
 
 
+def test_names_that_differ_only_in_spelling_are_different(client, collection):
+    composed, decomposed = "\u00e9", "e\u0301"
+    both = {composed: 1, decomposed: 2, "m": {composed: 3, decomposed: 4}, "a": [{composed: 5, decomposed: 6}]}
+    for name in (composed, decomposed):
+        collection.document(name).create({"id": name, **both})
+    assert [d.id for d in collection.stream()] == [decomposed, composed]
+    for name in (composed, decomposed):
+        assert collection.document(name).get().to_dict() == {"id": name, **both}
+        assert [d.id for d in collection.where(filter=FieldFilter("id", "==", name)).stream()] == [name]
+    assert len(list(collection.where(filter=FieldFilter("m", "==", both["m"])).stream())) == 2
+    assert list(collection.where(filter=FieldFilter("m", "==", {composed: 3})).stream()) == []
+    snapshots = Snapshots(collection.document(composed))
+    collection.document(composed).set({decomposed: 20}, merge=True)
+    snapshots.until({composed: {"id": composed, **both, decomposed: 20}})
+    snapshots.close()
+    collection.document(composed).set({"m": {composed: firestore.DELETE_FIELD}}, merge=True)
+    assert collection.document(composed).get().get("m") == {decomposed: 4}
+    assert collection.document(decomposed).get().to_dict() == {"id": decomposed, **both}
+
+
 def test_preconditions_fail_as_the_product_says(client, collection):
     document = collection.document("d")
     with pytest.raises(exceptions.NotFound):

@@ -1,0 +1,279 @@
+// Every limit on what is written, over a socket, at its bound: what is at the limit passes, one more is refused with the
+// product's code and words.
+
+import FirestoreEngine
+import FirestoreModel
+import FirestoreProtobuf
+import FirestoreWire
+import Foundation
+import GRPCFraming
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+/// One limit: a request at it, and one beyond.
+struct LimitCase: Sendable, CustomTestStringConvertible {
+  var testDescription: String
+  /// A request that is `excess` beyond the limit.
+  var commit: @Sendable (_ excess: Int) throws -> Google_Firestore_V1_CommitRequest
+  /// A part of the refusal's message.
+  var message: String
+
+  init(
+    _ description: String, _ message: String,
+    commit: @escaping @Sendable (Int) throws -> Google_Firestore_V1_CommitRequest
+  ) {
+    testDescription = description
+    self.message = message
+    self.commit = commit
+  }
+
+  /// A limit on what one document may hold.
+  init(_ description: String, _ message: String, fields: @escaping @Sendable (Int) -> MapValue) {
+    self.init(description, message) { excess in
+      Self.request([Write(.update(try Self.name("c/d"), fields: fields(excess)))])
+    }
+  }
+
+  /// A limit on a document's name.
+  init(_ description: String, _ message: String, path: @escaping @Sendable (Int) -> String) {
+    self.init(description, message) { excess in
+      var request = Google_Firestore_V1_CommitRequest()
+      request.database = FirestoreTestServer.database
+      request.writes = [.set(path(excess), ["n": .int(1)])]
+      return request
+    }
+  }
+
+  static func name(_ path: ResourcePath) throws -> DocumentName {
+    try #require(DocumentName(database: DatabaseName(project: "demo-test"), path: path))
+  }
+
+  static func request(_ writes: [Write]) -> Google_Firestore_V1_CommitRequest {
+    var request = Google_Firestore_V1_CommitRequest()
+    request.database = FirestoreTestServer.database
+    request.writes = writes.map { Google_Firestore_V1_Write($0) }
+    return request
+  }
+
+  static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
+
+  /// A value with so many levels of maps and arrays.
+  static func nested(_ depth: Int) -> Value {
+    var value: Value = 1
+    for level in 0..<depth { value = level.isMultiple(of: 2) ? .array([value]) : .map(["m": value]) }
+    return value
+  }
+
+  /// Fields that make `c/d` a document of so many bytes.
+  static func document(of size: Int) -> MapValue {
+    // The name takes 2 + 2 + 16, the document 32, each field its name and 1, a text its bytes and 1.
+    ["a": .string(text(500_000)), "b": .bytes([UInt8](repeating: 1, count: size - 52 - 2 - 500_001 - 2))]
+  }
+
+  static func increments(_ count: Int, in fields: Range<Int>) -> [FieldTransform] {
+    (0..<count).map { FieldTransform(FieldPath(field: "f\(fields.lowerBound + $0)"), .increment(1)) }
+  }
+}
+
+@Suite("Limits of writes over gRPC", .timeLimit(.minutes(5)))
+struct LimitTests {
+  static let cases: [LimitCase] = [
+    LimitCase(
+      "a document's size",
+      "its size (1,048,577 bytes) exceeds the maximum allowed size of 1,048,576 bytes",
+      fields: { LimitCase.document(of: Limits.documentBytes + $0) }),
+    LimitCase("a document's size, by a mask", "exceeds the maximum allowed size of 1,048,576 bytes") {
+      excess in
+      var whole = LimitCase.document(of: Limits.documentBytes + excess)
+      let second = whole["b"] ?? 0
+      whole["b"] = nil
+      return LimitCase.request([
+        Write(.update(try LimitCase.name("c/d"), fields: whole)),
+        Write(.update(try LimitCase.name("c/d"), fields: ["b": second]), mask: [FieldPath(field: "b")]),
+      ])
+    },
+    LimitCase("a document's size, by a transform", "exceeds the maximum allowed size of 1,048,576 bytes") {
+      excess in
+      // Eight bytes for the number, and its name.
+      let fields = LimitCase.document(of: Limits.documentBytes - 10 + excess)
+      return LimitCase.request([
+        Write(
+          .update(try LimitCase.name("c/d"), fields: fields),
+          transforms: [FieldTransform(FieldPath(field: "n"), .increment(1))])
+      ])
+    },
+    LimitCase(
+      "a text", "The value of property \"t\" is longer than 1048487 bytes.",
+      fields: {
+        ["t": .string(LimitCase.text(Limits.valueBytes + $0))]
+      }),
+    LimitCase(
+      "bytes", "The value of property \"t\" is longer than 1048487 bytes.",
+      fields: {
+        ["t": .bytes([UInt8](repeating: 0, count: Limits.valueBytes + $0))]
+      }),
+    LimitCase(
+      "levels of maps and arrays", "is nested more than 20 levels",
+      fields: {
+        ["v": LimitCase.nested(Limits.valueDepth + $0)]
+      }),
+    LimitCase(
+      "a field's name", "The property.name is longer than 1500 bytes.",
+      fields: {
+        [LimitCase.text(Limits.fieldNameBytes + $0): 1]
+      }),
+    LimitCase(
+      "a field's name inside a map", "The property.name is longer than 1500 bytes.",
+      fields: {
+        ["m": .array([.map([LimitCase.text(Limits.fieldNameBytes + $0): 1])])]
+      }),
+    LimitCase("a path in a mask", "Property path is longer than 1500 bytes.") { excess in
+      let path = FieldPath(field: LimitCase.text(Limits.fieldPathBytes + excess))
+      return LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: [:]), mask: [path])])
+    },
+    LimitCase(
+      "dimensions of a vector", "more than 2048 dimensions",
+      fields: {
+        ["v": .vector([Double](repeating: 1, count: Limits.vectorDimensions + $0))]
+      }),
+    LimitCase(
+      "a document's id", "is invalid because it is longer than 1500 bytes.",
+      path: {
+        "c/\(LimitCase.text(Limits.resourceIDBytes + $0))"
+      }),
+    LimitCase(
+      "a collection's id", "is invalid because it is longer than 1500 bytes.",
+      path: {
+        "\(LimitCase.text(Limits.resourceIDBytes + $0))/d"
+      }),
+    LimitCase(
+      "an id in bytes, not letters", "is invalid because it is longer than 1500 bytes.",
+      path: {
+        "c/\(String(repeating: "é", count: 750))\(LimitCase.text($0))"
+      }),
+    LimitCase(
+      "a document's full name", "Document name is longer than 6144 bytes.",
+      path: {
+        let rest = Limits.documentNameBytes - FirestoreTestServer.documents.utf8.count - 1
+        let long = Array(repeating: LimitCase.text(1_000), count: 5).joined(separator: "/")
+        return "\(long)/\(LimitCase.text(rest - long.utf8.count - 1 + $0))"
+      }),
+    LimitCase(
+      "levels of collections", "Document name has more than 100 levels of collections.",
+      path: {
+        Array(repeating: "c/d", count: Limits.collectionDepth + $0).joined(separator: "/")
+      }),
+    LimitCase("transforms of one write", "Cannot apply more than 500 field transforms") { excess in
+      LimitCase.request([
+        Write(
+          .update(try LimitCase.name("c/d"), fields: [:]),
+          transforms: LimitCase.increments(Limits.transformsPerDocument + excess, in: 0..<1))
+      ])
+    },
+    LimitCase("transforms of several writes to one document", "Cannot apply more than 500 field transforms") {
+      excess in
+      LimitCase.request([
+        Write(
+          .update(try LimitCase.name("c/d"), fields: [:]), transforms: LimitCase.increments(250, in: 0..<1)),
+        Write(.transform(try LimitCase.name("c/e"), LimitCase.increments(500, in: 0..<1))),
+        Write(.transform(try LimitCase.name("c/d"), LimitCase.increments(250 + excess, in: 250..<251))),
+      ])
+    },
+    // Each distinct element counts twice, so does the array.
+    LimitCase(
+      "index entries", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
+      fields: {
+        ["a": .array((0..<(EngineLimits.indexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })]
+      }),
+    LimitCase(
+      "index entries of many fields", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
+      fields: {
+        MapValue((0..<(EngineLimits.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
+      }),
+    LimitCase("a request", "Request payload size exceeds the limit: 10485760 bytes.") { excess in
+      var request = LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: ["n": 1]))])
+      // Filled up by what changes nothing: a tag takes its bytes and the heads of two fields.
+      let size: [UInt8] = try request.serializedBytes()
+      request.requestOptions.requestTags = [LimitCase.text((10 << 20) - size.count - 10 + excess)]
+      let filled: [UInt8] = try request.serializedBytes()
+      #expect(filled.count == (10 << 20) + excess)
+      return request
+    },
+  ]
+
+  @Test("at the limit passes, one beyond is refused and leaves nothing", arguments: cases)
+  func bounds(limit: LimitCase) async throws {
+    try await FirestoreTestServer.with { client in
+      let beyond = try limit.commit(1)
+      let name = beyond.writes[0].update.name
+      var get = Google_Firestore_V1_GetDocumentRequest()
+      get.name = name
+      do {
+        let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", beyond)
+        Issue.record("beyond the limit was taken: \(limit.testDescription)")
+      } catch let status as GRPCStatus {
+        #expect(status.code == .invalidArgument, "\(status)")
+        #expect(status.message.contains(limit.message), "\(status.message.prefix(300))")
+      }
+      let passing = try limit.commit(0)
+      let response: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", passing)
+      #expect(response.writeResults.count == passing.writes.count)
+      get.name = passing.writes[0].update.name
+      let stored: Google_Firestore_V1_Document = try await client.unary("GetDocument", get)
+      // Created by the second commit, so that the first has left nothing.
+      #expect(stored.createTime == response.commitTime)
+    }
+  }
+
+  @Test("a request of more than 10 MiB ends a Write stream in the same words, and one far beyond is cut off")
+  func streams() async throws {
+    try await FirestoreTestServer.with { client in
+      let call = try await client.open("Write")
+      try await call.send(
+        Google_Firestore_V1_WriteRequest.with { $0.database = FirestoreTestServer.database })
+      let _: Google_Firestore_V1_WriteResponse = try await call.message()
+      let large = Google_Firestore_V1_WriteRequest.with {
+        $0.writes = [.set("c/d", ["n": .int(1)])]
+        $0.requestOptions.requestTags = [LimitCase.text(10 << 20)]
+      }
+      try? await call.send(large)
+      let status = try await call.status(within: .seconds(30))
+      #expect(status.code == .invalidArgument)
+      #expect(status.message.contains("Request payload size exceeds the limit: 10485760 bytes."))
+      let huge = try await client.open("Commit")
+      try? await huge.send(
+        Google_Firestore_V1_CommitRequest.with { $0.requestOptions.requestTags = [LimitCase.text(18 << 20)] },
+        endStream: true)
+      #expect(try await huge.status(within: .seconds(30)).code == .resourceExhausted)
+    }
+  }
+
+  @Test("CreateDocument holds its names to the same limits as every other write")
+  func createDocument() async throws {
+    try await FirestoreTestServer.with { client in
+      func create(_ collection: String, _ id: String, under parent: String = "") async -> GRPCStatus {
+        var request = Google_Firestore_V1_CreateDocumentRequest()
+        request.parent = FirestoreTestServer.documents + parent
+        request.collectionID = collection
+        request.documentID = id
+        do {
+          let _: Google_Firestore_V1_Document = try await client.unary("CreateDocument", request)
+          return .ok
+        } catch let status as GRPCStatus { return status } catch { return GRPCStatus(.unknown, "\(error)") }
+      }
+      #expect(await create(LimitCase.text(1_500), LimitCase.text(1_500)) == .ok)
+      for (collection, id, parent) in [
+        (LimitCase.text(1_501), "d", ""), ("c", LimitCase.text(1_501), ""), ("a/b", "d", ""), ("", "d", ""),
+        ("__c__", "d", ""), ("..", "d", ""), ("c", "a/b", ""), ("c", "__d__", ""), ("c", ".", ""),
+        ("c", "d", String(repeating: "/c/d", count: 100)),
+        (
+          LimitCase.text(1_500), LimitCase.text(1_500), String(repeating: "/\(LimitCase.text(900))", count: 4)
+        ),
+      ] {
+        let status = await create(collection, id, under: parent)
+        #expect(status.code == .invalidArgument, "\(collection.prefix(9)) \(id.prefix(9)): \(status)")
+      }
+    }
+  }
+}
