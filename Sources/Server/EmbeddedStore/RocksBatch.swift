@@ -74,8 +74,8 @@ final class RocksBatch: EngineBatch, @unchecked Sendable {
 
   /// Hands what was gathered to RocksDB, in key order.
   private func flush() {
-    guard !changes.isEmpty else { return }
-    let base = UnsafeRawPointer(bytes.baseAddress!)
+    guard !changes.isEmpty, let start = bytes.baseAddress else { return }
+    let base = UnsafeRawPointer(start)
     changes.withUnsafeMutableBufferPointer { changes in
       // Equal keys keep their order: they lie in `bytes` in the order they were asked for.
       changes.sort { a, b in
