@@ -128,20 +128,37 @@ let package = Package(
       name: "Reminders", dependencies: ["FirebaseCore", "FirebaseFirestore"],
       path: "Examples/Reminders/Sources", swiftSettings: strict),
 
+    // What tests share.
+    .target(
+      name: "RandomModels", dependencies: ["FirestoreModel", "RealtimeModel"],
+      path: "Tests/Support/RandomModels", swiftSettings: strict),
+    .target(
+      name: "ServerFixture",
+      dependencies: [nio("NIOCore"), nio("NIOPosix"), nio("NIOConcurrencyHelpers")],
+      path: "Tests/Support/ServerFixture", swiftSettings: strict),
+
     // The tests, one target per module.
-    tests(of: "FirestoreModel", ["FirestoreModel"]),
-    tests(of: "FirestoreWire", ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", protobuf]),
-    tests(of: "RealtimeModel", ["RealtimeModel"]),
-    tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel"]),
-    tests(of: "GRPCFraming", ["GRPCFraming", nio("NIOCore"), hpack]),
-    tests(of: "OrderedStore", ["OrderedStore", "OrderedStoreConformance"]),
+    tests(of: "FirestoreModel", ["FirestoreModel", "RandomModels"]),
+    tests(
+      of: "FirestoreWire",
+      ["FirestoreWire", "FirestoreProtobuf", "FirestoreModel", "RandomModels", protobuf]),
+    tests(of: "RealtimeModel", ["RealtimeModel", "RandomModels"]),
+    tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel", "RandomModels"]),
+    tests(of: "GRPCFraming", ["GRPCFraming", "RandomModels", nio("NIOCore"), hpack]),
+    tests(of: "OrderedStore", ["OrderedStore", "OrderedStoreConformance", "RandomModels"]),
     tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
     tests(
       of: "FirestoreEngine",
-      ["FirestoreEngine", "FirestoreModel", "FirestoreWire", "OrderedStore", "EmbeddedStore"]),
+      [
+        "FirestoreEngine", "FirestoreModel", "FirestoreWire", "OrderedStore", "EmbeddedStore",
+        "RandomModels",
+      ]),
     tests(
       of: "RealtimeEngine",
-      ["RealtimeEngine", "RealtimeModel", "RealtimeWire", "OrderedStore", "EmbeddedStore"]),
+      [
+        "RealtimeEngine", "RealtimeModel", "RealtimeWire", "OrderedStore", "EmbeddedStore",
+        "RandomModels",
+      ]),
     tests(
       of: "Endpoints",
       [
@@ -162,13 +179,14 @@ let package = Package(
       of: "FirebaseDatabase",
       [
         "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire",
-        "HearthServer",
+        "HearthServer", "RandomModels", "ServerFixture",
       ]),
     tests(
       of: "FirebaseFirestore",
       [
         "FirebaseFirestore", "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel",
-        "FirestoreProtobuf", "FirestoreWire", "HearthServer", protobuf, nio("NIOCore"), nio("NIOPosix"),
+        "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
+        nio("NIOCore"), nio("NIOPosix"),
       ]),
     tests(of: "Firebase", ["Firebase", "FirebaseFirestore", "HearthServer"]),
   ]

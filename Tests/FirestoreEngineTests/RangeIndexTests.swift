@@ -1,6 +1,7 @@
 // The index of ranges and the union of ranges, against lists that are searched from end to end.
 
 import OrderedStore
+import RandomModels
 import Testing
 
 @testable import FirestoreEngine

@@ -3,6 +3,7 @@
 import EmbeddedStore
 import FirestoreModel
 import OrderedStore
+import RandomModels
 import Testing
 
 @testable import FirestoreEngine

@@ -2,6 +2,7 @@
 
 import FirestoreModel
 import OrderedStore
+import RandomModels
 import Testing
 
 @testable import FirestoreEngine

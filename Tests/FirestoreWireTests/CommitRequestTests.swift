@@ -4,6 +4,7 @@ import FirestoreModel
 import FirestoreProtobuf
 import FirestoreWire
 import Foundation
+import RandomModels
 import SwiftProtobuf
 import Testing
 

@@ -5,6 +5,7 @@ import FirestoreProtobuf
 import FirestoreWire
 import Foundation
 import SwiftProtobuf
+import RandomModels
 import Testing
 
 @Suite("Requests with documents and queries", .timeLimit(.minutes(3)))

@@ -3,6 +3,7 @@
 import FirestoreModel
 import FirestoreProtobuf
 import FirestoreWire
+import RandomModels
 import SwiftProtobuf
 import Testing
 

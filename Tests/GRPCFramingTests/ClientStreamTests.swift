@@ -3,6 +3,7 @@
 import GRPCFraming
 import NIOCore
 import NIOHPACK
+import RandomModels
 import Testing
 
 @Suite("gRPC client stream")

@@ -2,6 +2,7 @@
 
 import GRPCFraming
 import NIOCore
+import RandomModels
 import Testing
 
 @Suite("gRPC messages")
@@ -46,6 +47,19 @@ struct MessageParserTests {
     #expect(failure == nil)
     #expect(parsed == messages)
     #expect(parse([bytes[...]]).0 == messages)
+  }
+
+  @Test("Messages cut in two at every byte, and fed byte by byte, are the same messages")
+  func everyCut() {
+    let messages: [[UInt8]] = [[], [7], Array(0...90), [0, 0, 0, 0, 5], []]
+    var wire = ByteBuffer()
+    for message in messages { wire.writeGRPCMessage(bytes: message) }
+    let bytes = Array(wire.readableBytesView)
+    for cut in 0...bytes.count {
+      let (parsed, failure) = parse([bytes[..<cut], bytes[cut...]])
+      #expect(failure == nil && parsed == messages, "cut at \(cut)")
+    }
+    #expect(parse(bytes.indices.map { bytes[$0...$0] }).0 == messages)
   }
 
   @Test("Random bytes never crash, and an error is final", arguments: 0..<300)

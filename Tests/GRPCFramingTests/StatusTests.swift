@@ -1,6 +1,7 @@
 // Codes, their tables, and the percent-encoding of messages.
 
 import NIOHPACK
+import RandomModels
 import Testing
 
 @testable import GRPCFraming

@@ -1,20 +1,8 @@
 import OrderedStore
+import RandomModels
 import Testing
 
-/// SplitMix64, so that a failure names its seed.
-struct Seeded: RandomNumberGenerator {
-  var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
-
+extension SeededGenerator {
   mutating func key(bytes: UInt8 = 20) -> Key {
     (0..<Int.random(in: 0...3, using: &self)).map { _ in UInt8.random(in: 0..<bytes, using: &self) }
   }
@@ -48,7 +36,7 @@ struct OrderedMapTests {
     "agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
   )
   func agreesWithDictionary(_ seed: UInt64) {
-    var random = Seeded(seed)
+    var random = SeededGenerator(seed: seed)
     var map = OrderedMap<Int>()
     var model: [Key: Int] = [:]
     for step in 0..<6000 {
@@ -76,7 +64,7 @@ struct OrderedMapTests {
 
   @Test("a copy stays as it was while the original changes", arguments: 1...3 as ClosedRange<UInt64>)
   func copiesAreIndependent(_ seed: UInt64) {
-    var random = Seeded(seed)
+    var random = SeededGenerator(seed: seed)
     var map = OrderedMap<Int>()
     var copies: [(map: OrderedMap<Int>, model: [Key: Int])] = []
     var model: [Key: Int] = [:]
@@ -124,7 +112,7 @@ struct KeyRangeTests {
 
   @Test("a prefix's range holds exactly the keys that begin with it", arguments: 1...3 as ClosedRange<UInt64>)
   func prefixes(_ seed: UInt64) {
-    var random = Seeded(seed)
+    var random = SeededGenerator(seed: seed)
     for _ in 0..<2000 {
       let prefix = random.key(bytes: 3)
       let key = random.key(bytes: 3)

@@ -1,3 +1,4 @@
+import RandomModels
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -136,7 +137,7 @@ struct ClientMessageTests {
 
   @Test("random damage gives a message or an error, never a crash")
   func damage() throws {
-    var random = SeededRandom(state: 2)
+    var random = SeededGenerator(seed: 2)
     let seed = Array(
       #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/mail","q":{"sp":"u1","l":2,"i":"to"},"t":3,"h":"","ch":{"ps":[],"hs":[""]}}}}"#
         .utf8)

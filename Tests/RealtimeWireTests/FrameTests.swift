@@ -1,20 +1,6 @@
+import RandomModels
 import RealtimeWire
 import Testing
-
-/// SplitMix64: the same seed gives the same texts on every machine.
-struct SeededRandom: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-
-  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
-}
 
 @Suite("Frames of protocol v5")
 struct FrameTests {
@@ -57,7 +43,7 @@ struct FrameTests {
 
   @Test("random texts survive cutting and putting together")
   func roundTrip() throws {
-    var random = SeededRandom(state: 1)
+    var random = SeededGenerator(seed: 1)
     let alphabet = ["a", "é", "€", "😀", "0"]
     for _ in 0..<60 {
       let run = alphabet[random.below(5)]
@@ -74,6 +60,22 @@ struct FrameTests {
         #expect(receive(&assembler, piece) == .nothing)
       }
       #expect(receive(&assembler, try #require(cut.last)) == .assembled(Array(text.utf8)))
+    }
+  }
+
+  @Test("a text is cut right wherever characters of two, three and four bytes lie at the border")
+  func everyBorder() throws {
+    for wide in ["é", "€", "😀"] {
+      for shift in 0..<6 {
+        let text = String(repeating: "x", count: 16_380 + shift) + String(repeating: wide, count: 16_390)
+        let cut = try #require(pieces(text))
+        #expect(cut.allSatisfy { $0.utf16.count <= 16_384 && !$0.isEmpty })
+        #expect(cut.joined().utf8.elementsEqual(text.utf8), "\(wide) shifted by \(shift)")
+        var assembler = MessageAssembler(maximumBytes: 1 << 20)
+        #expect(receive(&assembler, String(cut.count)) == .nothing)
+        for piece in cut.dropLast() { #expect(receive(&assembler, piece) == .nothing) }
+        #expect(receive(&assembler, try #require(cut.last)) == .assembled(Array(text.utf8)))
+      }
     }
   }
 

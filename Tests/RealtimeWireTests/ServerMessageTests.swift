@@ -1,3 +1,4 @@
+import RandomModels
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -94,7 +95,7 @@ struct ServerMessageTests {
 
   @Test("random damage gives a message or an error, never a crash")
   func damage() {
-    var random = SeededRandom(state: 3)
+    var random = SeededGenerator(seed: 3)
     let seed = Array(
       #"{"t":"d","d":{"a":"rm","b":{"p":"doc","d":[{"s":"a/x","e":"b","m":{"b":"r"}},{"s":"b","m":{"c":true}}],"t":2}}}"#
         .utf8)

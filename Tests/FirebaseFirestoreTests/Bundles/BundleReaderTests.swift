@@ -1,6 +1,7 @@
 // Reading bundles: pieces cut anywhere, both dialects, and everything that a damaged or foreign file
 // can hold.
 
+import FirebaseCore
 import FirestoreModel
 import Foundation
 import Testing
@@ -84,7 +85,7 @@ import Testing
   @Test func piecesMayBeCutAnywhere() throws {
     let data = example().data
     let whole = try load([data])
-    var random = SplitMix(state: 3)
+    var random = SplitMix(seed: 3)
     for round in 0..<60 {
       var pieces: [Data] = []
       var rest = data
@@ -105,7 +106,7 @@ import Testing
   }
 
   @Test func damagedBytesAreAnErrorOrAnotherBundleAndNeverACrash() {
-    var random = SplitMix(state: 4)
+    var random = SplitMix(seed: 4)
     let data = example().data
     for _ in 0..<1500 {
       var bytes = [UInt8](data)

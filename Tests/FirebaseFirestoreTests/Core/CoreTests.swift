@@ -1,6 +1,7 @@
 // The parts of the sync engine by themselves: merged changes, places of changes, waits, and views
 // against a naive computation over random changes.
 
+import FirebaseCore
 import FirestoreModel
 import Foundation
 import Testing
@@ -41,7 +42,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
 
   @Test(arguments: [(nil, false), (5, false), (5, true)] as [(Int?, Bool)])
   func aViewShowsWhatANaiveComputationShows(limit: Int?, last: Bool) {
-    var random = SplitMix(state: 42)
+    var random = SplitMix(seed: 42)
     let query = query(limit: limit, last: last)
     var view = View(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
@@ -85,7 +86,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   }
 
   @Test(arguments: [nil, 4]) func theChangesWithTheirPlacesRebuildTheList(limit: Int?) {
-    var random = SplitMix(state: 11)
+    var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")
     let query = query(limit: limit)
     var view = View(query: query, remoteKeys: [])

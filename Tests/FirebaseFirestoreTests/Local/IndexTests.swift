@@ -1,6 +1,7 @@
 // Indexes of the cache: with and without them a query finds the same, and with them it looks at what
 // it finds only.
 
+import FirebaseCore
 import FirestoreModel
 import Foundation
 import Testing
@@ -112,7 +113,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
 
 @Suite(.timeLimit(.minutes(2))) struct IndexTests {
   @Test(arguments: 1...6) func queriesFindTheSameWithIndexes(seed: UInt64) {
-    var generator = Generator(random: SplitMix(state: seed))
+    var generator = Generator(random: SplitMix(seed: seed))
     var plain = store()
     var indexed = store()
     var served = 0
@@ -181,7 +182,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   }
 
   @Test func sortedKeysHoldWhatASortedListHolds() {
-    var random = SplitMix(state: 5)
+    var random = SplitMix(seed: 5)
     var keys = SortedKeys([])
     var naive: [(key: [UInt8], name: DocumentName)] = []
     for _ in 0..<6000 {

@@ -1,21 +1,7 @@
 // Random documents and queries from a seed, over few fields and few values, so that conditions meet often.
 
 import FirestoreModel
-
-/// A small fast generator: the same seed gives the same test.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 ^ 0xD1B5_4A32_D192_ED03 }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
+import RandomModels
 
 /// Makes documents and queries.
 struct RandomModel {

@@ -1,6 +1,7 @@
 // Updates with masks: the result of one pass against setting and removing path after path.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Masked updates", .timeLimit(.minutes(3)))

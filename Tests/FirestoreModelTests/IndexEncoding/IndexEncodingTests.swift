@@ -1,6 +1,7 @@
 // The order of encoded bytes is the order of values, for all values.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Order-preserving encoding", .timeLimit(.minutes(3)))

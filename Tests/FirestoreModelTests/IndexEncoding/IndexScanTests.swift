@@ -1,6 +1,7 @@
 // A sorted list of index keys, used as an engine uses it: ranges in it are exactly a filter's documents.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Ranges over index keys", .timeLimit(.minutes(3)))

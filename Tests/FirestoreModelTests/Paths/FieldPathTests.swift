@@ -1,6 +1,7 @@
 // Field paths and their text.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Field paths", .timeLimit(.minutes(3)))

@@ -1,6 +1,7 @@
 // Names of databases, documents and parents: what is accepted, what is refused and in which words.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 /// The error that a closure throws.
@@ -119,7 +120,7 @@ struct NameTests {
 
   @Test("auto ids are twenty letters and digits, all of them in use, and follow the generator")
   func autoIDs() {
-    var random = SplitMix64(seed: 1)
+    var random = SeededGenerator(seed: 1)
     var letters: Set<Character> = []
     for _ in 0..<500 {
       let id = AutoID.make(using: &random)
@@ -127,7 +128,7 @@ struct NameTests {
       letters.formUnion(id)
     }
     #expect(letters.count == 62)
-    var (a, b) = (SplitMix64(seed: 2), SplitMix64(seed: 2))
+    var (a, b) = (SeededGenerator(seed: 2), SeededGenerator(seed: 2))
     #expect(AutoID.make(using: &a) == AutoID.make(using: &b))
   }
 

@@ -1,6 +1,7 @@
 // Which documents meet which conditions.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Filters", .timeLimit(.minutes(3)))

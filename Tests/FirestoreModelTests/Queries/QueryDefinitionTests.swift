@@ -1,6 +1,7 @@
 // Queries: order, bounds, scope, validation, text.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Queries", .timeLimit(.minutes(3)))

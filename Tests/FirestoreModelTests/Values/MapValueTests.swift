@@ -1,6 +1,7 @@
 // Maps against a plain list of pairs as the judge.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Maps of fields", .timeLimit(.minutes(3)))

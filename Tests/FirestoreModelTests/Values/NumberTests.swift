@@ -1,6 +1,7 @@
 // Numbers against a wider format that holds both kinds exactly.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Numbers", .timeLimit(.minutes(3)))

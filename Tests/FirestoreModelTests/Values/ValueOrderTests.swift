@@ -1,6 +1,7 @@
 // The total order across types, and the two equalities.
 
 import FirestoreModel
+import RandomModels
 import Testing
 
 @Suite("Order of values", .timeLimit(.minutes(3)))

@@ -1,6 +1,7 @@
 // What the fan-out promises beside content: shared pushes, one delivery for a group, the cost of listeners elsewhere.
 
 import OrderedStore
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -87,7 +88,7 @@ struct RealtimeFanOutTests {
   func nestedListens() async throws {
     let database = try await open()
     let client = Client(database)
-    var values = RandomValues(seed: 77)
+    var values = RandomNodes(seed: 77)
     var live: Set<Path> = []
     for _ in 0..<200 {
       let path = values.path()

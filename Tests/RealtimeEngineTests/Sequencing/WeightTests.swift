@@ -1,6 +1,7 @@
 // An operation's weight bounds what it writes, so that a batch cut by weight fits one commit.
 
 import OrderedStore
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -25,7 +26,7 @@ struct WeightTests {
 
   @Test("No write is heavier than its weight", arguments: 0..<200)
   func bound(seed: Int) {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     let path = Path(
       keys: (0..<values.below(12)).map { _ in
         Key(String(repeating: values.key(), count: 1 + values.below(60)))

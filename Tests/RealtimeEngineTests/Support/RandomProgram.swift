@@ -2,6 +2,7 @@
 // list of what it registered for its end. After every step both must agree.
 
 import OrderedStore
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -17,7 +18,7 @@ struct RandomProgram {
   }
 
   let seed: UInt64
-  var values: RandomValues
+  var values: RandomNodes
   var model = Node.empty
   private(set) var database: RealtimeDatabase
   private(set) var sessions: [Session] = []
@@ -33,7 +34,7 @@ struct RandomProgram {
   init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {
     self.seed = seed
     self.isPipelined = isPipelined
-    values = RandomValues(seed: seed)
+    values = RandomNodes(seed: seed)
     self.database = database
     for _ in 0..<3 { sessions.append(Session(client: Client(database))) }
   }

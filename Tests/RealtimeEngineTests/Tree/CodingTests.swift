@@ -1,6 +1,7 @@
 // Rows and records as bytes: what was written is read, and what was damaged is an error.
 
 import OrderedStore
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -10,7 +11,7 @@ import Testing
 struct RealtimeRowTests {
   @Test("Nodes read back as they were written", arguments: 0..<50)
   func roundTrip(seed: Int) throws {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
     #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node)
     let deferred: [Node] = [
@@ -22,12 +23,28 @@ struct RealtimeRowTests {
 
   @Test("Damaged bytes are an error or another node, never a crash", arguments: 0..<200)
   func damaged(seed: Int) {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     var bytes = NodeEncoder.encode(values.node(depth: 3))
     for _ in 0..<3 where !bytes.isEmpty { bytes[values.below(bytes.count)] = UInt8(values.below(256)) }
     _ = try? NodeDecoder.decode(bytes)
     _ = try? NodeDecoder.decode(Array(bytes.dropLast(values.below(bytes.count + 1))))
     _ = try? WriteRecord(bytes: bytes)
+  }
+
+  @Test("A row of a session whose key ends with the session's name is an error, not a crash")
+  func damagedSession() async throws {
+    let store = try MemoryStore()
+    let database = try await store.database(named: "damaged", history: .openReads)
+    _ = try await database.execute(validating: nil) { writer in
+      try writer.set(RowKeys.prefix(ofSession: "s1"), [])
+      try writer.set(RowKeys.prefix(ofSession: "s2") + [UInt8(ascii: "c")], [0xFF])
+    }
+    for session in ["s1", "s2"] {
+      await #expect(throws: StoreError.self) {
+        try await database.read(at: nil) { _ = try DisconnectRows(session: session, in: $0) }
+      }
+    }
+    try await store.close()
   }
 
   @Test("A location's rows are exactly those with its prefix, its priority first, children contiguous")
@@ -77,7 +94,7 @@ struct RealtimeRowTests {
 
   @Test("The cache holds what it was given, follows writes, and stays within its budget", arguments: 0..<10)
   func cache(seed: Int) {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     let cache = TreeCache(budget: 20_000)
     var model = Node.empty
     for _ in 0..<2_000 {

@@ -2,6 +2,7 @@
 // product's status and message.
 
 import OrderedStore
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -85,7 +86,7 @@ struct LimitBoundTests {
 
   @Test("One answer, from rows and from memory alike")
   func responses() async throws {
-    var values = RandomValues(seed: 7)
+    var values = RandomNodes(seed: 7)
     var node = Node.empty
     while node.childCount < 3 { node = values.node(depth: 3) }
     for (spare, expected) in [(0, "ok \(node.text)"), (-1, LimitBoundTests.tooBig)] {
@@ -109,7 +110,7 @@ struct LimitBoundTests {
 
   @Test("Rows assemble to the size that the node has", arguments: 0..<50)
   func assembled(seed: Int) {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
     var assembler = NodeAssembler()
     node.forEachLeaf { assembler.add($0.keys, $1) }

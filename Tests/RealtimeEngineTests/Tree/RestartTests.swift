@@ -4,6 +4,7 @@
 import EmbeddedStore
 import Foundation
 import OrderedStore
+import RandomModels
 import RealtimeEngine
 import RealtimeModel
 import Testing
@@ -22,7 +23,7 @@ struct RealtimeRestartTests {
   func restart(seed: Int) async throws {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    var values = RandomValues(seed: UInt64(500 + seed))
+    var values = RandomNodes(seed: UInt64(500 + seed))
     var model = Node.empty
     for _ in 0..<4 {
       let store = try await open(path)

@@ -130,7 +130,7 @@ struct JSONNodeTests {
 
   @Test("random trees survive export and import unchanged")
   func roundTrip() throws {
-    var random = JSONRandom(state: 7)
+    var random = JSONRandom(seed: 7)
     for _ in 0..<1000 {
       let tree = random.tree()
       #expect(try Node(json: tree.json()) == tree)

@@ -1,20 +1,17 @@
 // Random JSON values from a seed, weighted towards what parsers get wrong.
 
+import RandomModels
 import RealtimeModel
 
-/// SplitMix64: the same seed gives the same values on every machine.
+/// A source of random JSON values.
 struct JSONRandom: RandomNumberGenerator {
-  var state: UInt64
+  var random: SeededGenerator
 
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
+  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+  mutating func next() -> UInt64 { random.next() }
+
+  mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
   mutating func text() -> String {
     let alphabet: [Unicode.Scalar] = [

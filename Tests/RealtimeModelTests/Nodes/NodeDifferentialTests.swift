@@ -1,5 +1,6 @@
 // Random programs on nodes, compared with the naive tree after every step.
 
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
 struct NodeDifferentialTests {
   @Test("Random writes leave what the rules say", arguments: 0..<20)
   func writes(seed: Int) {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     var node = Node.empty
     var naive = NaiveTree()
     for _ in 0..<300 {
@@ -49,7 +50,7 @@ struct NodeDifferentialTests {
 
   @Test("Queries show what a filter over a full sort shows", arguments: 0..<20)
   func windows(seed: Int) {
-    var values = RandomValues(seed: UInt64(1_000 + seed))
+    var values = RandomNodes(seed: UInt64(1_000 + seed))
     for _ in 0..<40 {
       var children: [(Key, Node)] = []
       for _ in 0..<values.below(14) { children.append((Key(values.key()), values.node())) }
@@ -71,7 +72,7 @@ struct NodeDifferentialTests {
 
   @Test("An index follows changes as if it were built anew", arguments: 0..<10)
   func index(seed: Int) {
-    var values = RandomValues(seed: UInt64(2_000 + seed))
+    var values = RandomNodes(seed: UInt64(2_000 + seed))
     var node = Node.empty
     let ordering = values.ordering()
     var index = OrderedIndex(of: node, by: ordering)
@@ -88,7 +89,7 @@ struct NodeDifferentialTests {
 
   @Test("Wide nodes keep their order through thousands of changes", arguments: 0..<4)
   func wide(seed: Int) {
-    var values = RandomValues(seed: UInt64(3_000 + seed))
+    var values = RandomNodes(seed: UInt64(3_000 + seed))
     var node = Node.empty
     var keys: Set<Int> = []
     var versions: [(Node, Int)] = []

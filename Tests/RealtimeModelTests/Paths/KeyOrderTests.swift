@@ -1,5 +1,6 @@
 // The order, equality and rules of keys and paths.
 
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -22,7 +23,7 @@ struct KeyOrderTests {
 
   @Test("Order by code units equals a comparison of the UTF-16 views")
   func utf16() {
-    var random = SplitMix(seed: 7)
+    var random = SeededGenerator(seed: 7)
     let units: [UInt32] = [
       0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x1F600, 0x10FFFF,
     ]

@@ -1,5 +1,6 @@
 // Push ids: their time part, their order, and what happens within one millisecond.
 
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -20,7 +21,7 @@ struct PushIDTests {
   @Test("Ids of one millisecond ascend without repeating")
   func ascending() {
     var generator = PushIDGenerator()
-    var random = SplitMix(seed: 3)
+    var random = SeededGenerator(seed: 3)
     var last: Key = .minimum
     for i in 0..<20_000 {
       let id = Key(generator.next(at: 1_700_000_000_000 + Int64(i / 5_000), using: &random))
@@ -37,5 +38,21 @@ struct PushIDTests {
     let first = generator.next(at: 5, using: &ones)
     #expect(first.hasSuffix("zzzzzzzzzzzz"))
     #expect(generator.next(at: 5, using: &ones).utf8.count == 20)
+  }
+
+  @Test("Ids of two generators never collide, and sort by time whoever made them")
+  func collisions() {
+    var generators = [PushIDGenerator(), PushIDGenerator()]
+    var random = SeededGenerator(seed: 9)
+    var seen = Set<String>()
+    var byTime: [(time: Int64, id: Key)] = []
+    var time: Int64 = 1_700_000_000_000
+    for _ in 0..<40_000 {
+      if random.below(4) == 0 { time += Int64(random.below(3)) }
+      let id = generators[random.below(2)].next(at: time)
+      #expect(seen.insert(id).inserted)
+      byTime.append((time, Key(id)))
+    }
+    for (a, b) in zip(byTime, byTime.dropFirst()) where a.time < b.time { #expect(a.id < b.id) }
   }
 }

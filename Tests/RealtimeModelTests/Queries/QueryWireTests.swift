@@ -1,5 +1,6 @@
 // Queries as they stand on the wire.
 
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -9,7 +10,7 @@ struct QueryWireTests {
 
   @Test("Fields read back as the query that wrote them", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
-    var values = RandomValues(seed: UInt64(seed))
+    var values = RandomNodes(seed: UInt64(seed))
     let query = values.query()
     let read = try QuerySpec(wireFields: query.wireFields)
     #expect(read == query)

@@ -8,6 +8,7 @@
 // Invariant: every connection has a number of its own, and what an older one still reports is
 // ignored by number.
 
+import FirebaseCore
 import FirestoreModel
 
 struct StreamState: Sendable {
@@ -125,7 +126,7 @@ struct Backoff: Sendable {
   private var base = 0.0
   private var random: SplitMix
 
-  init(seed: UInt64) { random = SplitMix(state: seed) }
+  init(seed: UInt64) { random = SplitMix(seed: seed) }
 
   mutating func reset() { base = 0 }
   mutating func useLongest() { base = Backoff.longest }
@@ -134,18 +135,5 @@ struct Backoff: Sendable {
     let delay = base + base * Double.random(in: -0.5...0.5, using: &random)
     base = min(max(base * Backoff.factor, Backoff.initial), Backoff.longest)
     return delay
-  }
-}
-
-/// A small seeded source of chance, so that a run can be repeated.
-struct SplitMix: RandomNumberGenerator, Sendable {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

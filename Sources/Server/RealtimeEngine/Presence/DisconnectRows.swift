@@ -17,7 +17,8 @@ struct DisconnectRows {
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       isEmpty = false
       var decoder = NodeDecoder(value)
-      if key.count > prefix.count, key[prefix.count] == UInt8(ascii: "c") {
+      guard key.count > prefix.count else { throw NodeDecoder.damaged }
+      if key[prefix.count] == UInt8(ascii: "c") {
         caller = try CallerCoding.decode(&decoder)
       } else {
         let path = UnsafeRawBufferPointer(rebasing: key[(prefix.count + 1)...])

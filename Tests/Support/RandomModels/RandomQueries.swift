@@ -1,21 +1,21 @@
 // Random filters and queries over few fields, for property tests.
 
-import FirestoreModel
+package import FirestoreModel
 
 extension RandomValues {
-  mutating func fieldPath() -> FieldPath {
+  package mutating func fieldPath() -> FieldPath {
     let names = ["a", "b", "a.b", "ä"]
     return FieldPath(segments: (0..<1 + below(2)).map { _ in pick(names) }) ?? .documentID
   }
 
   /// A document with the fields that `fieldPath` names.
-  mutating func document() -> (name: DocumentName, fields: MapValue) {
+  package mutating func document() -> (name: DocumentName, fields: MapValue) {
     var fields = MapValue()
     for _ in 0..<below(5) { fields.set(value(), at: fieldPath()) }
     return (documentName(), fields)
   }
 
-  mutating func leaf() -> Filter {
+  package mutating func leaf() -> Filter {
     if below(5) == 0 { return .unary(UnaryFilter(fieldPath(), pick(UnaryFilter.Operator.allCases))) }
     let op = pick(FieldFilter.Operator.allCases)
     switch op {
@@ -25,12 +25,12 @@ extension RandomValues {
     }
   }
 
-  mutating func filter(depth: Int = 0) -> Filter {
+  package mutating func filter(depth: Int = 0) -> Filter {
     if depth == 2 || below(2) == 0 { return leaf() }
     return .composite(below(2) == 0 ? .and : .or, (0..<below(4)).map { _ in filter(depth: depth + 1) })
   }
 
-  mutating func structuredQuery() -> StructuredQuery {
+  package mutating func structuredQuery() -> StructuredQuery {
     var query = StructuredQuery(from: [.init(pick(["a", "a-b", "é"]), allDescendants: below(2) == 0)])
     if below(3) > 0 { query.filter = filter() }
     for _ in 0..<below(3) {

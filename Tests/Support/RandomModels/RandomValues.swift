@@ -1,34 +1,19 @@
 // Random values for property tests, from a seed, with many near misses: numbers at the edges of exactness,
 // text over few characters, containers that share prefixes.
 
-import FirestoreModel
+package import FirestoreModel
 
-/// A small, fast, reproducible generator.
-struct SplitMix64: RandomNumberGenerator {
-  private var state: UInt64
+/// Random values of Cloud Firestore.
+package struct RandomValues {
+  package var random: SeededGenerator
 
-  init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
+  package mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-/// A source of random model values.
-struct RandomValues {
-  var random: SplitMix64
+  package mutating func pick<T>(_ items: [T]) -> T { items[below(items.count)] }
 
-  init(seed: UInt64) { random = SplitMix64(seed: seed) }
-
-  mutating func below(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
-
-  mutating func pick<T>(_ items: [T]) -> T { items[below(items.count)] }
-
-  mutating func value(depth: Int = 0, inArray: Bool = false) -> Value {
+  package mutating func value(depth: Int = 0, inArray: Bool = false) -> Value {
     let kinds = depth < 3 ? (inArray ? 11 : 12) : 9
     switch below(kinds) {
     case 0: return .null
@@ -45,15 +30,17 @@ struct RandomValues {
     }
   }
 
-  mutating func map(depth: Int = 0) -> MapValue {
+  package mutating func map(depth: Int = 0) -> MapValue {
     MapValue((0..<below(4)).map { _ in (key(), value(depth: depth)) })
   }
 
-  mutating func key() -> String { pick(["a", "b", "ab", "a.b", "ä", "\u{FFFD}", "😀", "a\u{0}", "z9"]) }
+  package mutating func key() -> String {
+    pick(["a", "b", "ab", "a.b", "ä", "\u{FFFD}", "😀", "a\u{0}", "z9"])
+  }
 
-  mutating func number() -> Value { below(2) == 0 ? .integer(integer()) : .double(double()) }
+  package mutating func number() -> Value { below(2) == 0 ? .integer(integer()) : .double(double()) }
 
-  mutating func integer() -> Int64 {
+  package mutating func integer() -> Int64 {
     switch below(6) {
     case 0: return pick([Int64.min, .max, 0, 1, -1])
     case 1: return Int64(below(7)) - 3
@@ -64,7 +51,7 @@ struct RandomValues {
     }
   }
 
-  mutating func double() -> Double {
+  package mutating func double() -> Double {
     switch below(6) {
     case 0:
       return pick([
@@ -79,19 +66,21 @@ struct RandomValues {
     }
   }
 
-  mutating func timestamp() -> Timestamp {
+  package mutating func timestamp() -> Timestamp {
     let seconds = pick([0, -1, 1, 1_700_000_000, Timestamp.minimum.seconds, Timestamp.maximum.seconds])
     return Timestamp(seconds: seconds, nanoseconds: Int32(pick([0, 1, 999, 1000, 999_999_999])))
   }
 
-  mutating func text() -> String {
+  package mutating func text() -> String {
     let letters = ["a", "b", "\u{0}", "\u{1}", "é", "e\u{301}", "\u{FFFD}", "😀", "~", "aaaaaaaa"]
     return (0..<below(5)).map { _ in pick(letters) }.joined()
   }
 
-  mutating func bytes() -> [UInt8] { (0..<below(6)).map { _ in UInt8(pick([0, 1, 2, 127, 128, 254, 255])) } }
+  package mutating func bytes() -> [UInt8] {
+    (0..<below(6)).map { _ in UInt8(pick([0, 1, 2, 127, 128, 254, 255])) }
+  }
 
-  mutating func documentName() -> DocumentName {
+  package mutating func documentName() -> DocumentName {
     let database = DatabaseName(
       project: pick(["p", "p-1", "q"]), database: pick(["(default)", "other", "others"]))
     let ids = ["a", "b", "a-b", "a\u{1}", "é", "😀", "\u{FFFD}", "__id7__", "__id-7__", "__id12__"]
@@ -102,7 +91,7 @@ struct RandomValues {
     return name
   }
 
-  mutating func geoPoint() -> GeoPoint {
+  package mutating func geoPoint() -> GeoPoint {
     GeoPoint(
       latitude: pick([0, -0.0, 90, -90, 12.5, -12.5]), longitude: pick([0, -0.0, 180, -180, 7.25, -7.25]))
   }

@@ -1,24 +1,27 @@
 // Random values, paths and queries over a small alphabet, so that random programs meet the same places often.
 
-import RealtimeModel
+package import RealtimeModel
 
-struct RandomValues {
-  var random: SplitMix
+/// Random values, paths and queries of the Realtime Database.
+package struct RandomNodes {
+  package var random: SeededGenerator
 
-  init(seed: UInt64) { random = SplitMix(seed: seed) }
+  package init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  static let keys = [
+  package static let keys = [
     "a", "b", "c", "1", "2", "10", "01", "-3", "-N1", "é", "e\u{301}", "\u{1F600}", "\u{FF5E}", "zz",
     "4294967296",
   ]
 
-  mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+  package mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-  mutating func key() -> String { RandomValues.keys[below(RandomValues.keys.count)] }
+  package mutating func key() -> String { RandomNodes.keys[below(RandomNodes.keys.count)] }
 
-  mutating func path(_ most: Int = 3) -> Path { Path(keys: (0..<below(most + 1)).map { _ in Key(key()) }) }
+  package mutating func path(_ most: Int = 3) -> Path {
+    Path(keys: (0..<below(most + 1)).map { _ in Key(key()) })
+  }
 
-  mutating func leaf() -> LeafValue {
+  package mutating func leaf() -> LeafValue {
     switch below(9) {
     case 0: .bool(true)
     case 1: .bool(false)
@@ -29,7 +32,7 @@ struct RandomValues {
     }
   }
 
-  mutating func priority() -> Priority? {
+  package mutating func priority() -> Priority? {
     switch below(6) {
     case 0: .number(Double(below(3)))
     case 1: .string(key())
@@ -37,7 +40,7 @@ struct RandomValues {
     }
   }
 
-  mutating func node(depth: Int = 2) -> Node {
+  package mutating func node(depth: Int = 2) -> Node {
     switch below(6) {
     case 0: .empty
     case 1, 2: .leaf(leaf(), priority: priority())
@@ -48,7 +51,7 @@ struct RandomValues {
     }
   }
 
-  mutating func ordering() -> Ordering {
+  package mutating func ordering() -> Ordering {
     switch below(5) {
     case 0: .priority
     case 1: .key
@@ -58,14 +61,14 @@ struct RandomValues {
     }
   }
 
-  mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
+  package mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
     let key = below(3) == 0 ? (below(2) == 0 ? Key.minimum : Key.maximum) : Key(self.key())
     if ordering == .key { return .init(.string(self.key()), isInclusive: below(2) == 0) }
     let value = below(6) == 0 ? nil : leaf()
     return .init(value, key: below(2) == 0 ? key : nil, isInclusive: below(2) == 0)
   }
 
-  mutating func query() -> QuerySpec {
+  package mutating func query() -> QuerySpec {
     var query = QuerySpec(ordering: ordering())
     if below(2) == 0 { query.start = bound(query.ordering) }
     if below(2) == 0 { query.end = bound(query.ordering) }

@@ -1,1 +1,0 @@
-../FirestoreModelTests/Queries/RandomQueries.swift

@@ -1,1 +1,0 @@
-../FirestoreModelTests/RandomValues.swift

@@ -1,0 +1,86 @@
+// A certificate authority of a test's own: servers get certificates that it signs, and only who was given its file
+// trusts them. Made by the `openssl` command, so that no key lies in the repository and none expires.
+
+import Foundation
+
+/// An authority that signs certificates for servers of one test.
+package struct CertificateAuthority {
+  /// A server's files, as PEM.
+  package struct Files: Sendable {
+    /// The certificate followed by its authority's.
+    package let certificate: String
+    /// The private key.
+    package let key: String
+  }
+
+  /// Why no certificate could be made.
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  private let directory: URL
+
+  /// The authority's own certificate as PEM: what a client has to trust.
+  package var file: String { directory.appendingPathComponent("authority.pem").path }
+
+  /// Makes an authority with a key of its own, valid for a day.
+  package init() throws {
+    directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "authority-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    try run([
+      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+      "-subj",
+      "/CN=Authority of a test", "-keyout", "authority.key", "-out", "authority.pem", "-addext",
+      "keyUsage=critical,keyCertSign",
+    ])
+  }
+
+  /// Signs a certificate for a server.
+  ///
+  /// - Parameters:
+  ///   - names: the names that it is good for.
+  ///   - addresses: the IP addresses that it is good for.
+  package func issue(
+    names: [String] = ["localhost"], addresses: [String] = ["127.0.0.1"]
+  ) throws -> Files {
+    let id = UUID().uuidString
+    let alternatives = names.map { "DNS:\($0)" } + addresses.map { "IP:\($0)" }
+    try Data("subjectAltName=\(alternatives.joined(separator: ","))\n".utf8)
+      .write(to: directory.appendingPathComponent("\(id).ext"))
+    try run([
+      "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+      "/CN=Server of a test",
+      "-keyout", "\(id).key", "-out", "\(id).csr",
+    ])
+    try run([
+      "x509", "-req", "-days", "1", "-in", "\(id).csr", "-CA", "authority.pem", "-CAkey", "authority.key",
+      "-CAcreateserial", "-extfile", "\(id).ext", "-out", "\(id).pem",
+    ])
+    let chain = directory.appendingPathComponent("\(id).pem")
+    let own = try Data(contentsOf: chain)
+    try (own + Data(contentsOf: URL(fileURLWithPath: file))).write(to: chain)
+    return Files(certificate: chain.path, key: directory.appendingPathComponent("\(id).key").path)
+  }
+
+  /// Removes the files.
+  package func remove() {
+    try? FileManager.default.removeItem(at: directory)
+  }
+
+  private func run(_ arguments: [String]) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["openssl"] + arguments
+    process.currentDirectoryURL = directory
+    let errors = Pipe()
+    process.standardError = errors
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    let text = errors.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw Failure(description: "openssl \(arguments.first ?? ""): \(String(decoding: text, as: UTF8.self))")
+    }
+  }
+}

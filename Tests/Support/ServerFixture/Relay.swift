@@ -1,0 +1,159 @@
+// A TCP relay between a client and a server under test: it counts what passes, holds the server's answers back, and
+// breaks connections as a bad network does.
+
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+
+/// Passes bytes between clients and one server.
+package final class Relay: Sendable {
+  /// How many bytes have passed since the start or the last `takeTraffic`.
+  package struct Traffic: Sendable, Equatable {
+    package var toServer = 0
+    package var toClients = 0
+  }
+
+  private struct State {
+    var traffic = Traffic()
+    var isHolding = false
+    var isRefusing = false
+    var connections: [ObjectIdentifier: Side] = [:]
+  }
+
+  private let state = NIOLockedValueBox(State())
+  private let target: Int
+  private let listener: NIOLockedValueBox<(any Channel)?> = NIOLockedValueBox(nil)
+
+  private init(target: Int) { self.target = target }
+
+  /// Starts a relay to a port of this machine.
+  package static func start(to port: Int) async throws -> Relay {
+    let relay = Relay(target: port)
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.autoRead, value: false)
+      .childChannelInitializer { relay.accept($0) }
+      .bind(host: "127.0.0.1", port: 0).get()
+    relay.listener.withLockedValue { $0 = channel }
+    return relay
+  }
+
+  /// The port that clients connect to.
+  package var port: Int { listener.withLockedValue { $0?.localAddress?.port } ?? 0 }
+
+  /// Counts anew from here on.
+  ///
+  /// - Returns: what has passed before.
+  @discardableResult
+  package func takeTraffic() -> Traffic {
+    state.withLockedValue { state in
+      defer { state.traffic = Traffic() }
+      return state.traffic
+    }
+  }
+
+  /// Keeps what the server says from its clients until `release`.
+  package func hold() { state.withLockedValue { $0.isHolding = true } }
+
+  /// Lets through what was held, and everything after it.
+  package func release() {
+    let sides = state.withLockedValue { state in
+      state.isHolding = false
+      return Array(state.connections.values)
+    }
+    for side in sides { side.release() }
+  }
+
+  /// Breaks every connection; with `refusing`, new ones too until `accept`.
+  package func cut(refusing: Bool = false) {
+    let sides = state.withLockedValue { state in
+      state.isRefusing = refusing
+      return Array(state.connections.values)
+    }
+    for side in sides { side.close() }
+  }
+
+  /// Takes connections again.
+  package func accept() { state.withLockedValue { $0.isRefusing = false } }
+
+  /// Ends the relay and its connections.
+  package func stop() async {
+    cut(refusing: true)
+    let channel = listener.withLockedValue { $0 }
+    try? await channel?.close().get()
+  }
+
+  private func accept(_ client: any Channel) -> EventLoopFuture<Void> {
+    if state.withLockedValue({ $0.isRefusing }) { return client.close() }
+    return ClientBootstrap(group: client.eventLoop)
+      .channelOption(.autoRead, value: false)
+      .connect(host: "127.0.0.1", port: target)
+      .flatMapThrowing { server in
+        let fromServer = Side(to: client, relay: self, isFromServer: true)
+        let fromClient = Side(to: server, relay: self, isFromServer: false)
+        try server.pipeline.syncOperations.addHandler(fromServer.handler)
+        try client.pipeline.syncOperations.addHandler(fromClient.handler)
+        let id = ObjectIdentifier(fromServer)
+        self.state.withLockedValue { $0.connections[id] = fromServer }
+        client.closeFuture.whenComplete { _ in
+          server.close(promise: nil)
+          _ = self.state.withLockedValue { $0.connections.removeValue(forKey: id) }
+        }
+        server.closeFuture.whenComplete { _ in client.close(promise: nil) }
+        for channel in [server, client] { channel.setOption(.autoRead, value: true).whenFailure { _ in } }
+      }
+  }
+
+  /// Whether bytes must wait; they are counted if not.
+  fileprivate func mayPass(_ bytes: Int, isFromServer: Bool) -> Bool {
+    state.withLockedValue { state in
+      if isFromServer, state.isHolding { return false }
+      if isFromServer { state.traffic.toClients += bytes } else { state.traffic.toServer += bytes }
+      return true
+    }
+  }
+}
+
+/// One direction of a connection.
+private final class Side: Sendable {
+  private let destination: any Channel
+  private let relay: Relay
+  private let isFromServer: Bool
+  private let held = NIOLockedValueBox<[ByteBuffer]>([])
+
+  init(to destination: any Channel, relay: Relay, isFromServer: Bool) {
+    self.destination = destination
+    self.relay = relay
+    self.isFromServer = isFromServer
+  }
+
+  var handler: some ChannelHandler & Sendable { Receiver(self) }
+
+  func receive(_ bytes: ByteBuffer) {
+    held.withLockedValue { $0.append(bytes) }
+    release()
+  }
+
+  /// Passes on what is held, unless it has to wait still.
+  func release() {
+    destination.eventLoop.execute { [self] in
+      while true {
+        let next = held.withLockedValue { $0.first }
+        guard let next, relay.mayPass(next.readableBytes, isFromServer: isFromServer) else { return }
+        held.withLockedValue { _ = $0.removeFirst() }
+        destination.writeAndFlush(next, promise: nil)
+      }
+    }
+  }
+
+  func close() { destination.close(promise: nil) }
+
+  private final class Receiver: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+    private let side: Side
+
+    init(_ side: Side) { self.side = side }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { side.receive(unwrapInboundIn(data)) }
+  }
+}
