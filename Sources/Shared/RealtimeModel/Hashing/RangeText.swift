@@ -69,8 +69,9 @@ struct RangeText {
 extension Node {
   /// Visits the leaves in order of their paths. `visit` runs after each, and ends the walk with false.
   ///
-  /// An object's priority is visited as a child named `.priority`, at its place among the keys; as the product's mobile
-  /// clients do, only if a key comes after it.
+  /// An object's priority is visited as a child named `.priority`, at its place among the keys. The product's mobile
+  /// clients leave it out where no key comes after it, so that a range of theirs then differs although nothing changed:
+  /// that costs a merge, where leaving it out here too would hide a change.
   /// - Parameter willAdd: runs before a leaf is added, when the way to it is known.
   @discardableResult
   func walkRanges(
@@ -83,19 +84,22 @@ extension Node {
       walk.add(self)
       return visit(&walk)
     case .children:
-      var pending = priority.map { Node.leaf($0.leafValue) }
-      return forEachChild { key, child in
-        if let priority = pending, Key.priority < key {
-          pending = nil
-          walk.begin(.priority)
-          guard priority.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
-          walk.end()
-        }
+      func visitChild(_ key: Key, _ child: Node) -> Bool {
         walk.begin(key)
         guard child.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
         walk.end()
         return true
       }
+      var pending = priority.map { Node.leaf($0.leafValue) }
+      let isFinished = forEachChild { key, child in
+        if let priority = pending, Key.priority < key {
+          pending = nil
+          guard visitChild(.priority, priority) else { return false }
+        }
+        return visitChild(key, child)
+      }
+      guard isFinished, let priority = pending else { return isFinished }
+      return visitChild(.priority, priority)
     }
   }
 }

@@ -1,0 +1,59 @@
+// What hashes have to keep: equal values have equal hashes however they came about, different values different ones.
+
+import RandomModels
+import Testing
+
+@testable import RealtimeModel
+
+@Suite("Properties of hashes", .timeLimit(.minutes(2)))
+struct HashPropertyTests {
+  /// The leaves and priorities of a value with their paths.
+  private func leaves(_ node: Node, at path: Path = .root) -> [(Path, Node)] {
+    guard case .children = node.content else { return node.isEmpty ? [] : [(path, node)] }
+    var found: [(Path, Node)] = []
+    node.forEachChild { key, child in
+      found += leaves(child, at: path.child(key))
+      return true
+    }
+    if let priority = node.priority { found.append((path.child(.priority), .leaf(priority.leafValue))) }
+    return found
+  }
+
+  @Test("a value built leaf by leaf in any order has the hash of the value built at once", arguments: 0..<10)
+  func order(seed: Int) {
+    var random = RandomNodes(seed: UInt64(seed) &+ 300)
+    for _ in 0..<100 {
+      let node = random.node(depth: 3)
+      var parts = leaves(node)
+      parts.shuffle(using: &random.random)
+      // A priority needs something to stand on.
+      let ordered = parts.filter { !$0.0.isPriority } + parts.filter(\.0.isPriority)
+      var built = ordered.reduce(Node.empty) { $0.setting($1.0, to: $1.1) }
+      #expect(built == node)
+      #expect(built.hash == node.hash)
+      #expect(CompoundHash(of: built) == CompoundHash(of: node))
+      // There and back.
+      let path = random.path()
+      let before = built.descendant(path)
+      guard !path.isRoot, !before.isEmpty, path.parent.map({ built.descendant($0).childCount > 1 }) ?? false
+      else {
+        continue
+      }
+      built = built.setting(path, to: .empty)
+      #expect(built.hash != node.hash)
+      #expect(built.setting(path, to: before).hash == node.hash)
+    }
+  }
+
+  @Test("hashes are equal exactly where values are", arguments: 0..<6)
+  func collisions(seed: Int) {
+    var random = RandomNodes(seed: UInt64(seed) &+ 400)
+    let nodes = (0..<250).map { _ in random.node(depth: 2) }
+    for (index, a) in nodes.enumerated() {
+      for b in nodes[index...] {
+        #expect((a == b) == (a.hash == b.hash), "\(a) \(b)")
+        #expect((a == b) == (CompoundHash(of: a) == CompoundHash(of: b)), "\(a) \(b)")
+      }
+    }
+  }
+}
