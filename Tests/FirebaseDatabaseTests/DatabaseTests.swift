@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import Foundation
+import RandomModels
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -91,6 +92,25 @@ struct DatabaseTests {
     await client.close()
   }
 
+  @Test("a reference's URL leads back to the reference, whatever its keys")
+  func urls() async throws {
+    let client = try Client.alone()
+    var random = SeededGenerator(seed: 5)
+    let alphabet = [
+      "a", "Z", " ", "+", "%", "%2F", "?", "&", "=", "ns=x", "é", "e\u{301}", "😀", ":", "@", "'", "\"", "\\",
+      "~",
+    ]
+    for _ in 0..<300 {
+      let keys = (0..<1 + random.below(3)).map { _ in
+        (0..<1 + random.below(5)).map { _ in alphabet[random.below(alphabet.count)] }.joined()
+      }
+      let ref = client.ref.child(keys.joined(separator: "/"))
+      let back = client.database.reference(fromURL: ref.url)
+      #expect(back.path == ref.path && back.url == ref.url, "\(ref.url)")
+    }
+    await client.close()
+  }
+
   @Test("keys made one after the other are unique, and sort as they were made")
   func autoID() async throws {
     let client = try Client.alone()
@@ -173,8 +193,11 @@ struct DatabaseTests {
       options.projectID = "p"
       FirebaseApp.configure(options: options)
       Database.database().isPersistenceEnabled = true
+      Database.database().persistenceCacheSizeBytes = 2 << 20
     }
     let errors = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(
+      errors.contains("isPersistenceEnabled is set") && errors.contains("persistenceCacheSizeBytes is set"))
     #expect(errors.contains("memory only"))
     await #expect(processExitsWith: .failure) {
       let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")

@@ -8,6 +8,10 @@ import Testing
 
 @testable import FirebaseDatabase
 
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
 /// A server of the test's own.
 struct TestServer {
   let server: HearthServer
@@ -311,6 +315,55 @@ struct EndToEndTests {
     #expect(try await order.next(2) == [#"true "outer""#, #"true "again""#])
     #expect(try await inner.getData().value as? String == "again")
     await server.stop(clients)
+  }
+
+  @Test("a write that is answered before the listen of its place does not flicker")
+  func answersBeforeData() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    try await clients[0].ref.child("list").setValue(["k0": 0])
+    for n in 0..<20 {
+      let ref = clients[0].ref.child("list/k\(n)")
+      ref.put(["n": n])
+      let seen = ref.recordValues()
+      try await clients[0].ref.child("marker").setValue(n)
+      #expect(seen.recorded == [#"{"n":\#(n)}"#])
+    }
+    await server.stop(clients)
+  }
+
+  @Test("a transaction that always loses gives up after 25 tries, and nobody's change is lost")
+  func givingUp() async throws {
+    let server = try await TestServer.start()
+    let namespace = "lost-\(UUID().uuidString.prefix(8).lowercased())"
+    let client = try Client(port: server.port, namespace: namespace)
+    let ref = client.ref.child("n")
+    _ = try await ref.recordValues().next()
+    let address = try #require(URL(string: "http://127.0.0.1:\(server.port)/n.json?ns=\(namespace)"))
+    let tries = Guarded(0)
+    let outcome = Recorder<String>()
+    ref.runTransactionBlock({ data in
+      // Somebody else is always faster.
+      let number = tries.withLock { tries in
+        tries += 1
+        return tries
+      }
+      var request = URLRequest(url: address)
+      request.httpMethod = "PUT"
+      request.httpBody = Data("\(number)".utf8)
+      let done = DispatchSemaphore(value: 0)
+      URLSession.shared.dataTask(with: request) { _, _, _ in done.signal() }.resume()
+      _ = done.wait(timeout: .now() + 20)
+      data.value = -1
+      return .success(withValue: data)
+    }) { error, isCommitted, _ in
+      outcome.record("\(isCommitted) \((error as NSError?)?.code ?? 0)")
+    }
+    #expect(try await outcome.first(within: 60) { _ in true } == "false 9999")
+    let ran = tries.withLock { $0 }
+    #expect(ran >= 25)
+    #expect(try await ref.getData().value as? Int == ran)
+    await server.stop([client])
   }
 
   @Test("Codable values are stored and read by another client")

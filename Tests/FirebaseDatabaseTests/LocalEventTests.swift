@@ -3,6 +3,7 @@
 import Dispatch
 import FirebaseCore
 import Foundation
+import RealtimeModel
 import Testing
 
 @testable import FirebaseDatabase
@@ -279,5 +280,20 @@ struct LocalEventTests {
     }
     #expect(value == 1)
     await client.close()
+  }
+
+  @Test("a server's warning about a missing index names the rule to add")
+  func missingIndex() async throws {
+    let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+      let client = try Client.alone()
+      let query = QuerySpec(ordering: .child("due"), limit: .last(2))
+      let repository = client.ref.repository
+      Repository.queue.sync {
+        let listen = Listen(path: "notes", query: query, tag: 1)
+        repository.handle(.listenAnswered(listen, warnings: ["no_index"], nil))
+      }
+    }
+    let log = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    #expect(log.contains(#"".indexOn": "due""#) && log.contains("/notes"), "\(log)")
   }
 }

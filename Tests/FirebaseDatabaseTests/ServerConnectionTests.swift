@@ -191,4 +191,65 @@ struct ServerConnectionTests {
     connection.received(.control(.shutdown("disabled")), on: second, at: 3)
     for case .retry in connection.takeActions() { Issue.record("a killed client must not come back") }
   }
+
+  /// A connection with one listen at `/l` that offered a value by ranges as request 2.
+  private func offering(_ node: Node) throws -> (
+    connection: ServerConnection, generation: Int, listen: Listen
+  ) {
+    var connection = opened()
+    let generation = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: generation, at: 0)
+    let listen = Listen(path: "l", query: .default, tag: nil)
+    connection.listen(listen)
+    connection.offered(node, by: listen, number: 2)
+    _ = connection.takeActions()
+    return (connection, generation, listen)
+  }
+
+  private func pushed(_ actions: [ConnectionAction]) -> [Node] {
+    actions.compactMap { action in
+      if case .report(.push(.data(let path, let node, nil))) = action, path == "l" { return node }
+      return nil
+    }
+  }
+
+  private let known = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
+
+  @Test("ranges replace parts of what the listen offered, and reach the tree as the whole value")
+  func rangeMerge() throws {
+    var (connection, generation, _) = try offering(known)
+    let ranges = [
+      RangeMergeFields(start: nil, end: "a", data: .empty),
+      RangeMergeFields(start: "b", end: nil, data: .object([("d", .leaf(.int(4)))])),
+    ]
+    connection.received(.push(.rangeMerge(path: "l", ranges: ranges, tag: nil)), on: generation, at: 1)
+    let whole = Node.object([("b", .leaf(.int(2))), ("d", .leaf(.int(4)))])
+    #expect(pushed(connection.takeActions()) == [whole])
+    // Another push of ranges builds on the first.
+    let more = [RangeMergeFields(start: "a", end: "b", data: .empty)]
+    connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
+    #expect(pushed(connection.takeActions()) == [.object([("d", .leaf(.int(4)))])])
+    connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
+    _ = connection.takeActions()
+    connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
+    #expect(pushed(connection.takeActions()).isEmpty, "nobody asked for ranges any more")
+  }
+
+  @Test("ranges for a listen that was given up do not touch the one in its place")
+  func staleRangeMerge() throws {
+    var (connection, generation, listen) = try offering(known)
+    connection.unlisten(listen)
+    connection.listen(listen)
+    let other = Node.object([("z", .leaf(.int(26)))])
+    connection.offered(other, by: listen, number: 4)
+    _ = connection.takeActions()
+    let first = [RangeMergeFields(start: nil, end: "a", data: .empty)]
+    connection.received(.push(.rangeMerge(path: "l", ranges: first, tag: nil)), on: generation, at: 1)
+    #expect(pushed(connection.takeActions()).isEmpty)
+    connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
+    let second = [RangeMergeFields(start: "z", end: nil, data: .object([("zz", .leaf(.int(27)))]))]
+    connection.received(.push(.rangeMerge(path: "l", ranges: second, tag: nil)), on: generation, at: 1)
+    #expect(
+      pushed(connection.takeActions()) == [.object([("z", .leaf(.int(26))), ("zz", .leaf(.int(27)))])])
+  }
 }

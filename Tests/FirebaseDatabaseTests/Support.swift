@@ -78,11 +78,16 @@ struct Client {
 
   /// A client of a server at a port of this machine.
   init(port: Int, namespace: String = "demo-\(UUID().uuidString.prefix(8).lowercased())") throws {
+    try self.init(url: "http://127.0.0.1:\(port)?ns=\(namespace)")
+  }
+
+  /// A client of the database at a URL.
+  init(url: String) throws {
     let name = "client-\(UUID().uuidString)"
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     FirebaseApp.configure(name: name, options: options)
     app = try #require(FirebaseApp.app(name: name))
-    database = Database.database(app: app, url: "http://127.0.0.1:\(port)?ns=\(namespace)")
+    database = Database.database(app: app, url: url)
     database.callbackQueue = queue
   }
 

@@ -1,10 +1,12 @@
 // Connections: names with several addresses, and encryption with authorities that are trusted or not.
 
+import FirebaseCore
 import FirestoreModel
 import Foundation
 import HearthServer
 import NIOCore
 import NIOPosix
+import ServerFixture
 import Testing
 
 @testable import FirebaseFirestore
@@ -28,47 +30,6 @@ private final class TwoAddresses: Resolver, Sendable {
   }
 
   func cancelQueries() {}
-}
-
-/// Certificates made by the system's openssl for one run.
-private struct Certificates {
-  let folder: URL
-
-  init() throws {
-    folder = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-tls-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-  }
-
-  func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
-
-  private func openssl(_ arguments: [String]) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments
-    process.standardError = FileHandle.nullDevice
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0, "openssl \(arguments.joined(separator: " "))")
-  }
-
-  func authority(_ name: String) throws {
-    try openssl(
-      ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-        + ["-subj", "/CN=\(name)", "-keyout", path("\(name).key"), "-out", path("\(name).pem")])
-  }
-
-  func server(_ name: String, names: String, by authority: String) throws -> HearthConfiguration.TLSFiles {
-    try Data("subjectAltName=\(names)\n".utf8).write(to: folder.appendingPathComponent("\(name).ext"))
-    try openssl(
-      ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server"]
-        + ["-keyout", path("\(name).key"), "-out", path("\(name).csr")])
-    try openssl(
-      ["x509", "-req", "-in", path("\(name).csr"), "-CA", path("\(authority).pem"), "-CAkey"]
-        + [path("\(authority).key"), "-CAcreateserial", "-days", "2", "-extfile", path("\(name).ext")]
-        + ["-out", path("\(name).pem")])
-    return .init(certificate: path("\(name).pem"), key: path("\(name).key"))
-  }
 }
 
 @Suite(.serialized, .timeLimit(.minutes(3))) struct ConnectionTests {
@@ -104,19 +65,21 @@ private struct Certificates {
   }
 
   @Test func anEncryptedServerIsReachedWhereItsAuthorityIsTrustedAndNotElsewhere() async throws {
-    let certificates = try Certificates()
+    let (ours, theirs) = (try CertificateAuthority(), try CertificateAuthority())
     defer {
-      unsetenv(ServerTrust.variable)
-      try? FileManager.default.removeItem(at: certificates.folder)
+      unsetenv(TrustRoots.variable)
+      ours.remove()
+      theirs.remove()
     }
-    try certificates.authority("ours")
-    try certificates.authority("theirs")
-    let files = try certificates.server("good", names: "DNS:localhost,IP:127.0.0.1", by: "ours")
-    let server = TestServer(tls: files)
+    func files(_ names: [String], _ addresses: [String]) throws -> HearthConfiguration.TLSFiles {
+      let files = try ours.issue(names: names, addresses: addresses)
+      return .init(certificate: files.certificate, key: files.key)
+    }
+    let server = TestServer(tls: try files(["localhost"], ["127.0.0.1"]))
     try await server.start()
     let port = await server.port
 
-    setenv(ServerTrust.variable, certificates.path("ours.pem"), 1)
+    setenv(TrustRoots.variable, ours.file, 1)
     for host in ["localhost", "127.0.0.1"] {
       let client = encrypted(host, port)
       let heard = Recorder<String>()
@@ -133,15 +96,15 @@ private struct Certificates {
     }
 
     // Another authority, and a server that speaks in clear where encryption is expected.
-    setenv(ServerTrust.variable, certificates.path("theirs.pem"), 1)
+    setenv(TrustRoots.variable, theirs.file, 1)
     try await expectUnavailable(encrypted("localhost", port))
-    setenv(ServerTrust.variable, certificates.path("none.pem"), 1)
+    setenv(TrustRoots.variable, "/nowhere/none.pem", 1)
     try await expectUnavailable(encrypted("localhost", port))
     await server.stop()
 
     // A certificate for another name.
-    setenv(ServerTrust.variable, certificates.path("ours.pem"), 1)
-    let other = TestServer(tls: try certificates.server("bad", names: "DNS:other.example", by: "ours"))
+    setenv(TrustRoots.variable, ours.file, 1)
+    let other = TestServer(tls: try files(["other.example"], []))
     try await other.start()
     try await expectUnavailable(encrypted("localhost", await other.port))
     try await expectUnavailable(encrypted("127.0.0.1", await other.port))

@@ -14,6 +14,10 @@ import RealtimeModel
 /// ref.child("greeting").setValue("hello")
 /// ```
 ///
+/// Over TLS a server's certificate must be good for its host and signed by an authority that the system
+/// trusts, or by one in the PEM file that the environment's `SSL_CERT_FILE` names, for servers of one's
+/// own.
+///
 /// Safe to use from any thread.
 open class Database: NSObject, @unchecked Sendable {
   // Safe to share: constants, and state behind a lock.
@@ -156,6 +160,9 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// The size in bytes up to which the cache on disk may grow, 1 MiB to 100 MiB; 10 MiB unless set. To
   /// be set before the first reference is made.
+  ///
+  /// This version has no cache on disk, so that the size limits nothing yet; setting it prints a warning
+  /// that says so.
   open var persistenceCacheSizeBytes: UInt {
     get { state.withLock { $0.cacheSize } }
     set {
@@ -168,6 +175,7 @@ open class Database: NSObject, @unchecked Sendable {
           "Firebase Database currently doesn't support a cache size larger than 100 MB")
       }
       change("persistenceCacheSizeBytes", "FIRDatabaseAlreadyInUse") { $0.cacheSize = newValue }
+      MemoryStorage.warnThatNoSizeIsKept()
     }
   }
 

@@ -5,6 +5,7 @@
 // `disconnect` because their hash no longer means anything; request numbers grow and are never used
 // twice; events of an earlier transport are ignored. No I/O, no clock and no randomness of its own.
 
+import FirebaseCore
 import RealtimeModel
 import RealtimeWire
 
@@ -41,20 +42,37 @@ struct ServerConnection {
     var isSent = false
   }
 
+  /// What the server names when it pushes.
+  private struct ListenTarget: Hashable {
+    let path: Path
+    let tag: Int?
+  }
+
+  private struct SentListen {
+    let number: Int64
+    let listen: Listen
+    /// What the server was told by ranges that this client has.
+    var offer: Node?
+  }
+
   private var state = State.idle
   private var generation = 0
   private var interrupts: Set<InterruptReason> = []
   private var backoff = Backoff()
-  private var jitter: SeededGenerator
+  private var jitter: SplitMix
   private var lastSession: String?
   private var host: String?
   private var hasSentStats = false
   private var nextNumber: Int64 = 1
   private var requests: [Int64: Request] = [:]
-  private var listens: [Listen] = []
+  /// What is listened to, with the place of each in the order of the app's asking.
+  private var listens: [Listen: Int] = [:]
+  private var lastListen = 0
   /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
   /// query does not count.
   private var unansweredListens: [Listen: Int64] = [:]
+  /// Every listen without an answer, given up ones too, in the order in which the server answers them.
+  private var sentListens: [ListenTarget: [SentListen]] = [:]
   private var writes: [Outstanding<OutgoingWrite>] = []
   private var gets: [(id: Int, path: Path, query: QuerySpec)] = []
   private var disconnectOperations: [Outstanding<DisconnectOperation>] = []
@@ -64,7 +82,7 @@ struct ServerConnection {
   let statsName: String
 
   init(seed: UInt64, statsName: String) {
-    jitter = SeededGenerator(seed: seed)
+    jitter = SplitMix(seed: seed)
     self.statsName = statsName
   }
 
@@ -131,6 +149,7 @@ struct ServerConnection {
     generation += 1
     requests = [:]
     unansweredListens = [:]
+    sentListens = [:]
     let cut = writes.filter { $0.isSent && $0.value.isTransaction }
     writes.removeAll { $0.isSent && $0.value.isTransaction }
     for index in writes.indices { writes[index].isSent = false }
@@ -149,14 +168,21 @@ struct ServerConnection {
   // MARK: What the app asks
 
   mutating func listen(_ listen: Listen) {
-    guard !listens.contains(listen) else { return }
-    listens.append(listen)
+    guard listens[listen] == nil else { return }
+    lastListen += 1
+    listens[listen] = lastListen
     if isConnected { send(listen) }
   }
 
+  /// Names the value that a listen told the server by ranges, on which the ranges that come back build.
+  mutating func offered(_ node: Node, by listen: Listen, number: Int64) {
+    let target = ListenTarget(path: listen.path, tag: listen.tag)
+    guard let index = sentListens[target]?.firstIndex(where: { $0.number == number }) else { return }
+    sentListens[target]?[index].offer = node
+  }
+
   mutating func unlisten(_ listen: Listen) {
-    guard let index = listens.firstIndex(of: listen) else { return }
-    listens.remove(at: index)
+    guard listens.removeValue(forKey: listen) != nil else { return }
     unansweredListens[listen] = nil
     guard isConnected else { return }
     request(.unlisten(path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init)), .other)
@@ -203,8 +229,26 @@ struct ServerConnection {
     case .push(.cancel(let path, let queryText)):
       forgetCancelled(path, queryText)
       actions.append(.report(.push(.cancel(path: path, queryText: queryText))))
+    case .push(.rangeMerge(let path, let ranges, let tag)): received(ranges, at: path, tag.map { Int($0) })
     case .push(let push): actions.append(.report(.push(push)))
     }
+  }
+
+  /// Ranges replace parts of what was offered with the listen that they answer, which need not be what
+  /// is known by now: other data may have come since.
+  private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
+    let target = ListenTarget(path: path, tag: tag)
+    guard let sent = sentListens[target]?.first, let offer = sent.offer else {
+      let text = "Ignored a range merge at \(path.absolute) that nobody had asked for"
+      return actions.append(.report(.note(isError: false, text)))
+    }
+    let whole = ranges.reduce(offer) { node, range in
+      node.applying(RangeMerge(start: range.start, end: range.end, updates: range.data))
+    }
+    sentListens[target]?[0].offer = whole
+    // An answer to a listen that was given up: the data of the listen in its place follows.
+    guard unansweredListens[sent.listen] == sent.number else { return }
+    actions.append(.report(.push(.data(path: path, data: whole, tag: tag.map(Int64.init)))))
   }
 
   private mutating func received(_ control: ServerControl, at now: Int64) {
@@ -234,9 +278,12 @@ struct ServerConnection {
     let error = response.error
     switch pending {
     case .listen(let listen):
+      let target = ListenTarget(path: listen.path, tag: listen.tag)
+      sentListens[target]?.removeAll { $0.number == response.number }
+      if sentListens[target]?.isEmpty == true { sentListens[target] = nil }
       guard unansweredListens[listen] == response.number else { return }
       unansweredListens[listen] = nil
-      if error != nil { listens.removeAll { $0 == listen } }
+      if error != nil { listens[listen] = nil }
       let warnings = ServerConnection.warnings(in: response.payload)
       actions.append(.report(.listenAnswered(listen, warnings: warnings, error)))
     case .write(let id):
@@ -265,8 +312,8 @@ struct ServerConnection {
   }
 
   private mutating func forgetCancelled(_ path: Path, _ queryText: [UInt8]?) {
-    listens.removeAll { $0.path == path && $0.isCancelled(by: queryText) }
-    unansweredListens = unansweredListens.filter { listens.contains($0.key) }
+    listens = listens.filter { $0.key.path != path || !$0.key.isCancelled(by: queryText) }
+    unansweredListens = unansweredListens.filter { listens[$0.key] != nil }
   }
 
   // MARK: Sending
@@ -277,7 +324,7 @@ struct ServerConnection {
       hasSentStats = true
       request(.stats([statsName: 1]), .other)
     }
-    for listen in listens { send(listen) }
+    for (listen, _) in listens.sorted(by: { $0.value < $1.value }) { send(listen) }
     for index in writes.indices { sendWrite(at: index) }
     for get in gets { request(.get(path: get.path, query: get.query), .get(get.id)) }
     for index in disconnectOperations.indices { sendDisconnectOperation(at: index) }
@@ -286,6 +333,8 @@ struct ServerConnection {
   private mutating func send(_ listen: Listen) {
     let number = number(for: .listen(listen))
     unansweredListens[listen] = number
+    sentListens[ListenTarget(path: listen.path, tag: listen.tag), default: []].append(
+      SentListen(number: number, listen: listen))
     actions.append(.sendListen(listen, number: number))
   }
 
@@ -329,20 +378,5 @@ extension Listen {
   func isCancelled(by queryText: [UInt8]?) -> Bool {
     guard let queryText else { return true }
     return query.json() == queryText
-  }
-}
-
-/// A small generator with a seed, so that a run can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -23,6 +23,14 @@ struct MemoryStorage: ClientStorage {
   func remove(_ id: Int) {}
   func removeAll() {}
 
+  /// Says that a size was set for a cache on disk that does not exist.
+  static func warnThatNoSizeIsKept() {
+    FirebaseLogger.log(
+      .warning, service: "Database",
+      "persistenceCacheSizeBytes is set, but this version keeps the cache in memory only: the size limits nothing"
+    )
+  }
+
   /// Says that an app which asked for persistence does not get it.
   static func warnThatNothingIsKept() {
     FirebaseLogger.log(

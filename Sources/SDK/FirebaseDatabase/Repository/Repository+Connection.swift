@@ -66,9 +66,7 @@ extension Repository {
         raise(tree.cancel(listen, error: .permissionDenied))
       }
       rerunTransactions(at: path)
-    case .rangeMerge(let path, _, _):
-      // Only a listen that carried a compound hash is answered so, and this client sends none.
-      log(.warning, "Ignored a range merge at \(path.absolute) that nobody had asked for")
+    case .rangeMerge: break  // The connection has made whole data of it.
     case .authRevoked(let error): log(.warning, "The credential was revoked: \(error.message)")
     case .appCheckRevoked(let error): log(.warning, "The App Check token was revoked: \(error.message)")
     case .securityDebug(let text): log(.info, text)

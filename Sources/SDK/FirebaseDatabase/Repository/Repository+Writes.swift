@@ -57,6 +57,7 @@ extension Repository {
     storage.removeAll()
     let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
     raise(abortTransactions(at: .root, reason: cancelled, includingSent: true))
+    transactions.forgetBatches()
     raise(tree.purgeWrites())
     let completions = writeCompletions.sorted { $0.key < $1.key }
     writeCompletions = [:]

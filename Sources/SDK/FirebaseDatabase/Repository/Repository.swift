@@ -70,9 +70,12 @@ final class Repository: @unchecked Sendable {
     var context: NIOSSLContext?
     if endpoint.isSecure {
       do {
-        context = try NIOSSLContext(configuration: .makeClientConfiguration())
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if let file = TrustRoots.file { configuration.trustRoots = .file(file) }
+        context = try NIOSSLContext(configuration: configuration)
       } catch {
-        FirebaseLogger.log(.error, service: "Database", "TLS is not usable: \(error)")
+        let file = TrustRoots.file.map { ", trusting the authorities in \($0)" } ?? ""
+        FirebaseLogger.log(.error, service: "Database", "TLS is not usable\(file): \(error)")
       }
     }
     tls = context
@@ -217,10 +220,18 @@ final class Repository: @unchecked Sendable {
         }))
   }
 
+  /// The size in bytes of JSON beyond which a listen says by ranges what is known, so that only what
+  /// differs comes back; the product's clients draw the line here.
+  static let leastSizeInRanges = 1_024
+
   private func send(_ listen: Listen, _ number: Int64) {
     let known = tree.serverNode(of: listen)
-    let request = ListenRequest(
+    var request = ListenRequest(
       path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
+    if known.estimatedSize > Repository.leastSizeInRanges {
+      request.compoundHash = CompoundHashFields(CompoundHash(of: known))
+      connection.offered(known, by: listen, number: number)
+    }
     transport?.send(ClientMessage.request(ClientRequest(number, .listen(request))).json())
   }
 

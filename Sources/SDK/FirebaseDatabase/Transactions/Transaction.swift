@@ -100,7 +100,8 @@ struct TransactionQueue {
   var rootmostPaths: [Path] {
     var paths: [Path] = []
     tree.forEach { path, _ in
-      if !paths.contains(where: { $0.contains(path) }) { paths.append(path) }
+      // Parents come before children, so that only the last root found can lie above.
+      if paths.last?.contains(path) != true { paths.append(path) }
     }
     return paths
   }
@@ -114,6 +115,9 @@ struct TransactionQueue {
   mutating func markSent(_ id: Int, at path: Path, _ transactions: [Transaction]) {
     batches[id] = (path, transactions)
   }
+
+  /// Forgets the batches under way, whose answers will not come.
+  mutating func forgetBatches() { batches = [:] }
 
   func isSent(_ id: Int) -> Bool { batches[id] != nil }
 

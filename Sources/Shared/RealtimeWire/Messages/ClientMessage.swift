@@ -112,6 +112,11 @@ public struct CompoundHashFields: Sendable, Equatable {
     self.posts = posts
     self.hashes = hashes
   }
+
+  /// The fields of a compound hash; a post at the location itself is a slash.
+  public init(_ hash: CompoundHash) {
+    self.init(posts: hash.paths.map { $0.isRoot ? "/" : $0.description }, hashes: hash.hashes)
+  }
 }
 
 /// A request to authenticate.

@@ -13,10 +13,7 @@ extension ClientMessage {
     do throws(JSONError) {
       self = try Self.read(bytes)
     } catch {
-      switch error.code {
-      case .unexpectedType: throw .notAMessage("field of a wrong type at byte \(error.offset)")
-      default: throw .notJSON(error)
-      }
+      throw WireError(error)
     }
   }
 

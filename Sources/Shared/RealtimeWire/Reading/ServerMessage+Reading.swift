@@ -11,10 +11,7 @@ extension ServerMessage {
     do throws(JSONError) {
       self = try Self.read(bytes)
     } catch {
-      switch error.code {
-      case .unexpectedType: throw .notAMessage("field of a wrong type at byte \(error.offset)")
-      default: throw .notJSON(error)
-      }
+      throw WireError(error)
     }
   }
 

@@ -8,4 +8,12 @@ public enum WireError: Error, Sendable, Equatable {
   case notJSON(JSONError)
   /// The text is JSON, and neither a control message nor a data message with a number.
   case notAMessage(String)
+
+  /// What a reader's error says about a message.
+  init(_ error: JSONError) {
+    switch error.code {
+    case .unexpectedType: self = .notAMessage("field of a wrong type at byte \(error.offset)")
+    default: self = .notJSON(error)
+    }
+  }
 }

@@ -1,0 +1,92 @@
+// What the server refuses: writes are taken back, observers are told and removed, errors are the product's.
+
+import FirebaseCore
+import Foundation
+import HearthServer
+import Testing
+
+@testable import FirebaseDatabase
+
+@Suite("Refusals", .timeLimit(.minutes(2)))
+struct RefusalTests {
+  /// A value deeper than the server takes.
+  private func deep(_ levels: Int) -> Any {
+    (0..<levels).reduce(1 as Any) { value, _ in ["d": value] }
+  }
+
+  @Test("a refused write is seen, then taken back, and completes with the server's reason")
+  func revert() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let ref = clients[0].ref.child("x")
+    try await ref.setValue("old")
+    let seen = ref.recordValues()
+    #expect(try await seen.next() == #""old""#)
+    let other = clients[1].ref.child("x").recordValues()
+    #expect(try await other.next() == #""old""#)
+    let error = await #expect(throws: NSError.self) { try await ref.setValue(deep(40)) }
+    #expect(error?.domain == "com.firebase" && error?.code == 9_999)
+    #expect(try await seen.next(2).last == #""old""#)
+    #expect(seen.recorded.count == 3)
+    #expect(other.recorded.count == 1, "nobody else saw it")
+    await server.stop(clients)
+  }
+
+  @Test("an update of which one part is refused is taken back whole")
+  func revertUpdate() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("x")
+    try await ref.setValue(["a": 1, "b": 2])
+    let seen = ref.recordValues()
+    #expect(try await seen.next() == #"{"a":1,"b":2}"#)
+    await #expect(throws: NSError.self) { try await ref.updateChildValues(["a": 5, "b/c": deep(40)]) }
+    #expect(try await seen.next(2).last == #"{"a":1,"b":2}"#)
+    // A later write over the refused one stays.
+    ref.child("a").setValue(deep(40)) { _, _ in }
+    try await ref.child("a").setValue(9)
+    #expect(try await ref.getData().childSnapshot(forPath: "a").value as? Int == 9)
+    #expect(seen.recorded.last == #"{"a":9,"b":2}"#)
+    await server.stop(clients)
+  }
+
+  @Test("without permission: observers, reads, writes, transactions and operations end with error 1")
+  func permission() async throws {
+    var configuration = HearthConfiguration.forTesting()
+    configuration.emulator = false
+    let hearth = HearthServer(configuration)
+    try await hearth.start()
+    let server = TestServer(server: hearth, port: try #require(hearth.databasePort))
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("x")
+    func isDenied(_ error: (any Error)?) -> Bool {
+      guard let error = error as NSError? else { return false }
+      return error.domain == "com.firebase" && error.code == 1
+        && error.localizedDescription == "Permission Denied"
+    }
+    let cancelled = Recorder<Bool>()
+    ref.observe(
+      .value, with: { _ in Issue.record("a value") }, withCancel: { cancelled.record(isDenied($0)) })
+    ref.queryOrderedByKey().queryLimited(toFirst: 2).observe(
+      .childAdded, with: { _ in Issue.record("a child") }, withCancel: { cancelled.record(isDenied($0)) })
+    ref.observeSingleEvent(
+      of: .value, with: { _ in Issue.record("a value") }, withCancel: { cancelled.record(isDenied($0)) })
+    #expect(try await cancelled.next(3) == [true, true, true])
+    for attempt in [
+      { try await ref.setValue(1) }, { try await ref.updateChildValues(["a": 1]) },
+      { try await ref.removeValue() },
+      { try await ref.onDisconnectSetValue(1) }, { try await ref.setPriority(1) },
+    ] as [@Sendable () async throws -> DatabaseReference] {
+      #expect(isDenied(await #expect(throws: NSError.self) { _ = try await attempt() }))
+    }
+    #expect(isDenied(await #expect(throws: NSError.self) { try await ref.getData() }))
+    let error = await #expect(throws: NSError.self) {
+      try await ref.runTransactionBlock { data in
+        data.value = 1
+        return .success(withValue: data)
+      }
+    }
+    #expect(isDenied(error))
+    await server.stop(clients)
+  }
+}
