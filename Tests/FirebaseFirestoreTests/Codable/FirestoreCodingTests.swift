@@ -40,6 +40,22 @@ private struct WithReference: Codable {
     #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
   }
 
+  @Test func aServerTimestampThatIsSetIsATimeAndOneThatIsAbsentIsAMissingKey() throws {
+    let time = Timestamp(seconds: 5, nanoseconds: 500_000_000)
+    let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: time.dateValue(), sub: "s"))
+    #expect(fields["updated"] as? Timestamp == time)
+    let document = client.document("b/x")
+    let decoded = try Firestore.Decoder().decode(
+      Trio.self, from: ["updated": time, "sub": "s"], in: document)
+    #expect(decoded.updated == time.dateValue())
+    #expect {
+      try Firestore.Decoder().decode(Trio.self, from: ["sub": "s"], in: document)
+    } throws: { error in
+      if case DecodingError.keyNotFound(let key, _) = error { return key.stringValue == "updated" }
+      return false
+    }
+  }
+
   @Test func anAbsentExplicitNullIsAMissingKey() throws {
     let document = client.document("b/x")
     #expect {
@@ -148,6 +164,14 @@ private struct WithReference: Codable {
     case FirestoreErrorCode.unavailable: matched = true
     default: break
     }
-    #expect(matched && FirestoreErrorCode.Code(rawValue: 5) == .notFound)
+    #expect(matched)
+    #expect(FirestoreErrorDomain == "FIRFirestoreErrorDomain")
+    let codes: [FirestoreErrorCode.Code] = [
+      .OK, .cancelled, .unknown, .invalidArgument, .deadlineExceeded, .notFound, .alreadyExists,
+      .permissionDenied,
+      .resourceExhausted, .failedPrecondition, .aborted, .outOfRange, .unimplemented, .internal, .unavailable,
+      .dataLoss, .unauthenticated,
+    ]
+    #expect(codes.map(\.rawValue) == Array(0...16))
   }
 }
