@@ -153,6 +153,21 @@ def test_a_batch_is_atomic(client, collection):
     assert found == {"d000"}
 
 
+def test_a_bulk_writer_writes_each_for_itself(client, collection):
+    collection.document("there").set({"n": 0})
+    failed = []
+    writer = client.bulk_writer()
+    writer.on_write_error(lambda error, _: failed.append(error) and False)
+    for n in range(100):
+        writer.set(collection.document(f"d{n}"), {"n": n})
+    writer.create(collection.document("there"), {"n": 1})
+    writer.update(collection.document("missing"), {"n": 1})
+    writer.close()
+    assert sorted(error.code for error in failed) == [5, 6]
+    assert len(list(collection.stream())) == 101
+    assert collection.document("there").get().to_dict() == {"n": 0}
+
+
 def test_queries_filter_order_limit_and_page(collection):
     for index in range(30):
         collection.document(f"d{index:02}").set({"i": index, "even": index % 2 == 0, "tags": [f"t{index % 3}"]})

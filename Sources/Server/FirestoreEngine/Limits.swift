@@ -22,6 +22,8 @@ public enum EngineLimits {
   public static let transactionReadBytes = 64 << 20
   /// Bytes of the keys of what all open transactions of one database have read.
   public static let openTransactionsReadBytes = 256 << 20
+  /// Writes of one BatchWrite that are under way at once.
+  public static let batchWritesAtOnce = 64
   /// How long a transaction's read waits for a lock.
   public static let readLockWait: UInt64 = 30_000_000
   /// Bytes of documents that one query may hold to sort them.

@@ -34,6 +34,30 @@ public struct CommitRequest: Hashable, Sendable {
   }
 }
 
+/// A `BatchWriteRequest`.
+public struct BatchWriteRequest: Hashable, Sendable {
+  /// The database's name as it was sent.
+  public var database = ""
+  /// The writes in order.
+  public var writes: [Write] = []
+
+  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
+    var reader = ProtobufReader(bytes)
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1:
+        try reader.expect(tag, .bytes)
+        database = try reader.string()
+      case 2:
+        var nested = try reader.message(tag)
+        writes.append(try nested.write())
+      default: try reader.skip(tag)
+      }
+    }
+  }
+}
+
 /// A `WriteRequest`: one message of a stream of writes.
 public struct WriteStreamRequest: Hashable, Sendable {
   /// The database's name as it was sent; empty if it was not.

@@ -27,6 +27,7 @@ struct FirestoreService: Sendable {
         "BeginTransaction": unary(beginTransaction),
         "Commit": .attempted(tryCommit, unaryBody(commit)),
         "Rollback": unary(rollback),
+        "BatchWrite": unary(batchWrite),
         "ListCollectionIds": unary(listCollectionIDs),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),

@@ -47,6 +47,7 @@ protocol DirectRequest: Sendable {
   init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
 }
 
+extension BatchWriteRequest: DirectRequest {}
 extension CommitRequest: DirectRequest {}
 extension CreateDocumentRequest: DirectRequest {}
 extension ListenStreamRequest: DirectRequest {}

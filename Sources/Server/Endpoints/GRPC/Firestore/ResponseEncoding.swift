@@ -58,6 +58,21 @@ enum ResponseEncoding {
     }
   }
 
+  /// google.firestore.v1.BatchWriteResponse: a result, empty for a write that failed, and a status for each write.
+  static func batchWrite(_ outcomes: [Result<WriteResult, FirestoreError>]) throws -> ByteBuffer {
+    try framed(capacity: 32 * outcomes.count) { buffer in
+      let nothing = WriteResult(updateTime: nil)
+      buffer.writeResults(1, outcomes.map { (try? $0.get()) ?? nothing })
+      for outcome in outcomes {
+        buffer.writeMessage(2) { buffer in
+          guard case .failure(let error) = outcome else { return }
+          buffer.writeField(1, Int(error.code.rawValue))
+          buffer.writeField(2, error.message)
+        }
+      }
+    }
+  }
+
   /// google.firestore.v1.WriteResponse.
   static func write(streamID: String, token: Int, _ response: CommitResponse?) throws -> ByteBuffer {
     try framed { buffer in

@@ -1,4 +1,4 @@
-// Transactions and atomic commits.
+// Transactions, atomic commits and batches that are not atomic.
 
 import FirestoreEngine
 import FirestoreModel
@@ -51,6 +51,15 @@ extension FirestoreService {
     } catch {
       answer(.failure(GRPCStatus(error)))
     }
+  }
+
+  @Sendable func batchWrite(
+    _ request: BatchWriteRequest, _ head: GRPCRequestHead
+  ) async throws -> ByteBuffer {
+    let database = try DatabaseName(parsing: request.database)
+    let caller = try caller(head)
+    return try ResponseEncoding.batchWrite(
+      try await engine.batchWrite(in: database, request.writes, as: caller))
   }
 
   @Sendable func rollback(
