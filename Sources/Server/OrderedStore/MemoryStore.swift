@@ -20,6 +20,11 @@ public final class MemoryStore: OrderedStore {
     try await store.database(named: name, history: history)
   }
 
+  /// Whether the catalogue has a database of this name.
+  public func databaseExists(named name: String) async throws -> Bool {
+    try await store.databaseExists(named: name)
+  }
+
   /// The names of all databases in the catalogue, in ascending order of their UTF-8 bytes.
   public func databaseNames() async throws -> [String] { try await store.databaseNames() }
 

@@ -23,6 +23,7 @@ final class CountingStore: OrderedStore {
     CountingDatabase(try await base.database(named: name, history: history), rows)
   }
 
+  func databaseExists(named name: String) async throws -> Bool { try await base.databaseExists(named: name) }
   func databaseNames() async throws -> [String] { try await base.databaseNames() }
   func removeDatabase(named name: String) async throws { try await base.removeDatabase(named: name) }
   func close() async throws { try await base.close() }

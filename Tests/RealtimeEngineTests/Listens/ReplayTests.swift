@@ -35,9 +35,10 @@ struct ReplayTests {
   @Test("Clients that do not wait for answers are told the same", arguments: 0..<16)
   func pipelined(seed: Int) async throws {
     let database = try await RealtimeDatabase(
-      namespace: "replay", store: try MemoryStore().database(named: "realtime/replay", history: .openReads),
+      namespace: "replay",
+      rows: try await DatabaseRows(named: "realtime/replay", in: MemoryStore(), now: SystemTime.milliseconds),
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
-      mostInFlight: 1 + seed % 4)
+      mostInFlight: 1 + seed % 4, created: {}, released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
     for _ in 0..<10 {
       for _ in 0..<30 { await program.step() }

@@ -39,7 +39,11 @@ struct PipelineTests {
 
   private func open() async throws -> RealtimeDatabase {
     let store = try EngineStore(engine, StoreOptions())
-    return try await RealtimeEngine(store: store, policy: policy).database("flights")
+    let database = try await RealtimeEngine(store: store, policy: policy).database("flights")
+    // Brings it into being: the first write of all waits for that.
+    _ = try await database.set("born", to: 1, as: .administrator)
+    _ = try await database.set("born", to: .empty, as: .administrator)
+    return database
   }
 
   @Test(

@@ -106,7 +106,7 @@ public final class FirestoreEngine: Sendable {
 
   private func openRows(_ name: DatabaseName, creating: Bool) async throws -> FirestoreDatabase {
     let catalogueName = FirestoreDatabase.catalogueName(name)
-    if !creating, try await !store.databaseNames().contains(catalogueName) {
+    if !creating, try await !store.databaseExists(named: catalogueName) {
       throw FirestoreError.notFound(
         "The database \(name.database) does not exist for project \(name.project). Please create it first.")
     }

@@ -65,6 +65,14 @@ package final class EngineStore: OrderedStore {
     return EngineDatabase(self, try await onCatalogue { try self.open(name, history) })
   }
 
+  package func databaseExists(named name: String) async throws -> Bool {
+    if registry.withLock({ $0.open[name] != nil }) { return true }
+    return try await onCatalogue {
+      guard let snapshot = self.published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
+      return try CatalogueRows.readEntry(named: name, snapshot) != nil
+    }
+  }
+
   package func databaseNames() async throws -> [String] {
     try await onCatalogue {
       guard let snapshot = self.published.withLock({ $0.snapshot }) else { throw EngineStore.closed }

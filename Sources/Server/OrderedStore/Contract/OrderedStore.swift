@@ -23,6 +23,9 @@ public protocol OrderedStore: Sendable {
   /// - Throws: ``StoreError``.
   func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase
 
+  /// Whether the catalogue has a database of this name. Costs one read, however many there are.
+  func databaseExists(named name: String) async throws -> Bool
+
   /// The names of all databases in the catalogue, in ascending order of their UTF-8 bytes.
   func databaseNames() async throws -> [String]
 

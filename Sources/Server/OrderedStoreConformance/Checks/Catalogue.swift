@@ -7,9 +7,19 @@ extension ConformanceCheck {
     ConformanceCheck("names are kept in order over restarts") { run in
       let names = ["b", "a/ü", "a/u", "a", "realtime/x", "firestore/projects/p/databases/(default)"]
       let store = try await run.open()
-      for name in names { _ = try await store.database(named: name, history: .openReads) }
+      for name in names {
+        try expect(try await !store.databaseExists(named: name), "\(name) exists before it was opened")
+        _ = try await store.database(named: name, history: .openReads)
+        try expect(try await store.databaseExists(named: name), "\(name) does not exist once opened")
+      }
       try await store.close()
       let again = try await run.open()
+      for name in names {
+        try expect(try await again.databaseExists(named: name), "\(name) does not exist after a restart")
+      }
+      for name in ["", "c", "a/", "realtime", String(repeating: "x", count: 5000)] {
+        try expect(try await !again.databaseExists(named: name), "\(name.prefix(9)) exists unasked")
+      }
       let sorted = names.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
       try expectEqual(try await again.databaseNames(), sorted, "names")
       try await again.close()
@@ -46,6 +56,7 @@ extension ConformanceCheck {
         _ = try await database.execute(validating: nil) { try $0.set([1], [2]) }
       }
       try expectEqual(try await store.databaseNames(), ["b"], "names after the removal")
+      try expect(try await !store.databaseExists(named: "a"), "the removed database exists")
       let fresh = try await store.database(named: "a", history: .seconds(60))
       let rows = try await fresh.read(at: nil) { try $0.rows(.all).count }
       try expectEqual(rows, 0, "rows of the new database")

@@ -4,7 +4,7 @@
 // body of the store, while earlier ones are being synced (Sequencing/) -> once durable, the fan-out stage, another task, in
 // the same order (Listens/).
 
-public import OrderedStore
+import OrderedStore
 public import RealtimeModel
 
 /// A Realtime Database. Writes, and everything on connections, are sequenced in the order in which they are submitted;
@@ -13,21 +13,38 @@ public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
+  private let rows: DatabaseRows
   private let runner: BatchRunner
   private let pump: Task<Void, Never>
+  private let released: @Sendable () -> Void
 
+  /// - Parameters:
+  ///   - created: told when the first write has brought the database into being.
+  ///   - released: told when nobody needs this object any more.
   init(
-    namespace: String, store: any OrderedDatabase, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int, mostInFlight: Int = Pump.mostInFlight
+    namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
+    cacheBytes: Int, mostInFlight: Int = Pump.mostInFlight, created: @escaping @Sendable () -> Void,
+    released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
     let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
-    let runner = BatchRunner(store: store, sequencer: sequencer)
+    let runner = BatchRunner(rows: rows, sequencer: sequencer, created: created)
     try await runner.fireLeftovers()
     let queue = queue
     self.namespace = namespace
+    self.rows = rows
     self.runner = runner
+    self.released = released
     pump = Task { await Pump(queue: queue, runner: runner, mostInFlight: mostInFlight).run() }
   }
+
+  deinit {
+    // Nothing waits: what waits holds the database.
+    queue.close()
+    released()
+  }
+
+  /// Whether anything was ever written to it; else it is a name and nothing more.
+  var exists: Bool { rows.current != nil }
 
   /// Refuses what comes later, and returns when everything submitted before is durable and delivered.
   func shutdown() async {
@@ -36,6 +53,8 @@ public final class RealtimeDatabase: Sendable {
   }
 
   func enqueue(_ operation: Operation) {
+    var operation = operation
+    operation.database = self
     if queue.append(operation) { return }
     guard case .call(_, let completion) = operation.origin else { return }
     completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))

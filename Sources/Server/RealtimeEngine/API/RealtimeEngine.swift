@@ -7,12 +7,24 @@ public import RealtimeModel
 public final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
+  /// What is known of a namespace. One that exists stays open; a mere name is forgotten with its last user, so that
+  /// asking for names costs neither disk nor memory.
+  private enum Entry {
+    case opening(Opening)
+    case open(RealtimeDatabase)
+    case name(WeakDatabase)
+  }
+
+  private struct WeakDatabase {
+    weak var database: RealtimeDatabase?
+  }
+
   private let store: any OrderedStore
   private let policy: any AccessPolicy
   private let limits: RealtimeLimits
   private let cacheBytes: Int
   private let now: @Sendable () -> Int64
-  private let entries = Guarded<[String: Opening]>([:])
+  private let entries = Guarded<[String: Entry]>([:])
   private let pushIDs = Guarded(PushIDGenerator())
 
   private static let prefix = "realtime/"
@@ -35,31 +47,80 @@ public final class RealtimeEngine: Sendable {
     self.now = now
   }
 
-  /// Opens a namespace, creating it if it is new. What sessions of a server that was killed had registered for their
-  /// end is written before this returns.
+  /// Opens a namespace. A new one comes into being with the first write that is allowed; until then it is empty, and
+  /// known only as long as somebody uses it. What sessions of a server that was killed had registered for their end is
+  /// written before this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name or when the store cannot open it.
   public func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
     guard RealtimeEngine.isValid(namespace) else {
       throw RealtimeError(.failure, "Invalid namespace: \"\(namespace)\"")
     }
-    let opening = entries.withLock { entries -> Opening in
-      if let entry = entries[namespace] { return entry }
-      let (store, policy, limits, cacheBytes) = (store, policy, limits, cacheBytes)
-      let entry = Opening {
-        do {
-          let database = try await store.database(named: Self.prefix + namespace, history: .openReads)
-          return .success(
-            try await RealtimeDatabase(
-              namespace: namespace, store: database, policy: policy, limits: limits, cacheBytes: cacheBytes))
-        } catch { return .failure(RealtimeError(storeError: error)) }
+    let (known, opening) = entries.withLock { entries -> (RealtimeDatabase?, Opening?) in
+      switch entries[namespace] {
+      case .open(let database): return (database, nil)
+      case .name(let entry): if let database = entry.database { return (database, nil) }
+      case .opening(let opening): return (nil, opening)
+      case nil: break
       }
-      entries[namespace] = entry
-      return entry
+      let opening = Opening { await self.open(namespace) }
+      entries[namespace] = .opening(opening)
+      return (nil, opening)
     }
-    let result = await opening.value
-    if case .failure = result { entries.withLock { $0[namespace] = nil } }
-    return try result.get()
+    if let known { return known }
+    guard let opening else { throw RealtimeError(.failure, "internal error") }
+    return try await opening.value.get()
+  }
+
+  /// A namespace if it is open already, without waiting.
+  public func openDatabase(_ namespace: String) -> RealtimeDatabase? {
+    entries.withLock { entries in
+      switch entries[namespace] {
+      case .open(let database): database
+      case .name(let entry): entry.database
+      case .opening, nil: nil
+      }
+    }
+  }
+
+  /// How many namespaces are held in memory.
+  var openCount: Int { entries.withLock { $0.count } }
+
+  private func open(_ namespace: String) async -> Result<RealtimeDatabase, RealtimeError> {
+    do {
+      let rows = try await DatabaseRows(named: Self.prefix + namespace, in: store, now: now)
+      let database = try await RealtimeDatabase(
+        namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
+        created: { [weak self] in self?.keep(namespace) },
+        released: { [weak self] in self?.forget(namespace) })
+      entries.withLock { entries in
+        entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
+      }
+      return .success(database)
+    } catch {
+      entries.withLock { $0[namespace] = nil }
+      return .failure(RealtimeError(storeError: error))
+    }
+  }
+
+  /// Holds on to a namespace that has come into being; whoever wrote to it still holds it.
+  private func keep(_ namespace: String) {
+    entries.withLock { entries in
+      if case .name(let entry)? = entries[namespace], let database = entry.database {
+        entries[namespace] = .open(database)
+      }
+    }
+  }
+
+  /// Forgets a name whose last user has gone, unless another has come meanwhile.
+  private func forget(_ namespace: String) {
+    // Handed out of the lock: released inside it, the last reference would ask for the lock again.
+    _ = entries.withLock { entries -> RealtimeDatabase? in
+      guard case .name(let entry)? = entries[namespace] else { return nil }
+      let database = entry.database
+      if database == nil { entries[namespace] = nil }
+      return database
+    }
   }
 
   /// The names of all namespaces, in ascending order.
@@ -83,8 +144,13 @@ public final class RealtimeEngine: Sendable {
       defer { entries = [:] }
       return Array(entries.values)
     }
-    for opening in open {
-      if case .success(let database) = await opening.value { await database.shutdown() }
+    for entry in open {
+      switch entry {
+      case .opening(let opening):
+        if case .success(let database) = await opening.value { await database.shutdown() }
+      case .open(let database): await database.shutdown()
+      case .name(let entry): await entry.database?.shutdown()
+      }
     }
   }
 

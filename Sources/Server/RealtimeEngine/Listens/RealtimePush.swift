@@ -24,6 +24,8 @@ public final class RealtimePush: Sendable {
   public let body: Body
   /// The tag of the query this belongs to; nil for default listens.
   public let tag: Int64?
+  /// About how many bytes of JSON the push is.
+  public let estimatedSize: Int
 
   private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
 
@@ -32,6 +34,13 @@ public final class RealtimePush: Sendable {
     self.path = path
     self.body = body
     self.tag = tag
+    estimatedSize =
+      switch body {
+      case .set(let node): node.estimatedSize
+      case .merge(let children): children.reduce(0) { $0 + $1.value.estimatedSize }
+      case .rangeMerge(let merges): merges.reduce(0) { $0 + $1.updates.estimatedSize }
+      case .cancel: 0
+      }
   }
 
   /// The push as one endpoint encodes it: `make` is called once for each type and variant, and its result kept.

@@ -9,7 +9,6 @@ import RealtimeModel
 extension SequencedBody {
   /// Registers values for a session's end.
   mutating func register(_ write: Write, for connection: ConnectionState) throws {
-    guard let writer else { throw failure }
     let request = try WriteRequest(write, limits: sequencer.limits, bytes: sequencer.limits.socketWriteBytes)
     var resolved = request
     try resolved.resolve(in: tree, now: now)
@@ -29,6 +28,7 @@ extension SequencedBody {
     guard registered.bytes <= limits.onDisconnectBytes,
       rows.allSatisfy({ $0.bytes.count <= StoreLimits.value })
     else { throw RealtimeError.writeTooBig }
+    let writer = try mustWrite()
     for (path, bytes) in rows {
       let row = RowKeys.disconnect(ofSession: connection.name, at: path)
       try writer.clear(KeyRange(prefix: row))
@@ -43,13 +43,12 @@ extension SequencedBody {
     try writer?.set(RowKeys.caller(ofSession: connection.name), CallerCoding.encode(caller))
   }
 
-  func cancel(_ path: Path, for connection: ConnectionState) throws {
+  mutating func cancel(_ path: Path, for connection: ConnectionState) throws {
     guard connection.session.hasDisconnectRows else { return }
-    guard let writer else { throw failure }
     var registered = connection.session.registered
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
     guard registered != connection.session.registered else { return }
-    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
+    try mustWrite().clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
     journal.change(connection, \.registered, to: registered)
   }
 
@@ -71,10 +70,9 @@ extension SequencedBody {
 
   /// Writes what a session registered for its end, as one write, and forgets it: exactly once, since both are one commit.
   private mutating func fire(_ session: String) throws {
-    guard let writer else { throw failure }
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
-    try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+    try mustWrite().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
     try apply(FoldedChanges(try decided(registered)).changes)
   }
 

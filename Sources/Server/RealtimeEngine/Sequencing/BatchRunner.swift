@@ -5,8 +5,38 @@ import RealtimeModel
 
 /// Runs batches.
 struct BatchRunner: Sendable {
-  let store: any OrderedDatabase
+  let rows: DatabaseRows
   let sequencer: Sequencer
+  /// Told once the database has come into being.
+  let created: @Sendable () -> Void
+
+  /// The rows, once there are any.
+  private var store: any OrderedDatabase {
+    get throws {
+      guard let store = rows.current else { throw StoreError.unavailable("the database has no rows yet") }
+      return store
+    }
+  }
+
+  /// Runs operations on a database that nobody has written to, up to the first that is allowed to write: for that the
+  /// database is made. What they leave, and the operations that are still to be run.
+  func begin(_ batch: [Operation]) async -> (steps: [FanOutStep], rest: [Operation]) {
+    var steps: [FanOutStep] = []
+    for (index, operation) in batch.enumerated() {
+      do {
+        if let done = try sequencer.attempt(operation, on: rows.emptyView) {
+          steps += done
+          continue
+        }
+        _ = try await rows.create()
+        created()
+        return (steps, Array(batch[index...]))
+      } catch {
+        steps.append(.answer(operation.origin, .failure(RealtimeError(storeError: error))))
+      }
+    }
+    return (steps, [])
+  }
 
   /// Asks the store to run a batch. The next one may be asked for once `sequenced` of this one is known.
   ///
@@ -119,7 +149,11 @@ struct BatchRunner: Sendable {
     let sequencer = sequencer
     let steps: [FanOutStep]
     do {
-      steps = try await store.read(at: nil) { try sequencer.read(operation, in: $0) }
+      if let store = rows.current {
+        steps = try await store.read(at: nil) { try sequencer.read(operation, in: $0) }
+      } else {
+        steps = try sequencer.read(operation, in: rows.emptyView)
+      }
     } catch { throw RealtimeError(storeError: error) }
     guard case .answer(_, let answer)? = steps.first else { throw RealtimeError(.failure, "internal error") }
     return try answer.callResult.get()
@@ -130,6 +164,7 @@ struct BatchRunner: Sendable {
   /// Ends the sessions that a process before this one left behind, before anyone is connected. Many share a commit; if
   /// that is too much for one they get their own.
   func fireLeftovers() async throws(RealtimeError) {
+    guard rows.current != nil else { return }
     do {
       var sessions = try await store.read(at: nil) { try SequencedBody.sessions(in: $0) }[...]
       while !sessions.isEmpty {

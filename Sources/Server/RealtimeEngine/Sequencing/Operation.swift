@@ -58,6 +58,8 @@ struct Operation: Sendable {
   let weight: Int
   /// What was found out aside from the sequencer, once it was.
   var verdict: HashVerdict?
+  /// The database, which stays in memory while something is on its way to it.
+  var database: RealtimeDatabase?
 
   init(_ action: Action, from origin: Origin) {
     self.action = action

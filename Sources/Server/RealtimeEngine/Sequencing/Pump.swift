@@ -35,11 +35,13 @@ struct Pump: Sendable {
       let fanOut = FanOut()
       for await flight in stream { fanOut.run(await flight.steps.value()) }
     }
+    var first = await begin(stage)
     var flights: [Flight] = []
     while true {
       if flights.count >= mostInFlight { _ = await flights[0].outcome.value() }
       await settle(&flights)
-      guard let batch = await queue.next() else { break }
+      guard let batch = first.isEmpty ? await queue.next() : first else { break }
+      first = []
       if batch.isEmpty { continue }
       let isHeavy = batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes
       let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
@@ -57,6 +59,20 @@ struct Pump: Sendable {
     await settle(&flights)
     stage.finish()
     await fanOut.value
+  }
+
+  /// Carries out what comes while nothing was ever written. The operations from the first that may write on, once there
+  /// are rows for them; none at the queue's end.
+  private func begin(_ stage: AsyncStream<Flight>.Continuation) async -> [Operation] {
+    while runner.rows.current == nil {
+      guard let batch = await queue.next() else { break }
+      let (steps, rest) = await runner.begin(batch)
+      let flight = Flight([])
+      flight.finish(.success(steps))
+      stage.yield(flight)
+      if !rest.isEmpty { return rest }
+    }
+    return []
   }
 
   /// Forgets flights that have arrived, and sees to those that failed.

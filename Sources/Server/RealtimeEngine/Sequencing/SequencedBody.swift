@@ -14,6 +14,8 @@ struct SequencedBody {
   let sequencer: Sequencer
   /// Why nothing can be written, while nothing can.
   var failure = RealtimeError(.unavailable, "the database cannot write now")
+  /// Whether an operation was allowed to write and could not.
+  private(set) var missedWriter = false
   var steps: [FanOutStep] = []
   /// What was put off until a hash is known, and what its connection asked for behind it.
   private(set) var held: [HeldOperation] = []
@@ -155,7 +157,6 @@ struct SequencedBody {
   private mutating func perform(_ write: Write, ifHash hash: String?, for operation: Operation) throws
     -> Answer
   {
-    guard writer != nil else { throw failure }
     guard operation.weight <= RowWeight.mostOfACommit else { throw RealtimeError.writeTooBig }
     var bytes = sequencer.limits.restWriteBytes
     if case .connection = operation.origin { bytes = sequencer.limits.socketWriteBytes }
@@ -186,6 +187,15 @@ struct SequencedBody {
   /// The largest value that is hashed in the sequencer, in bytes of JSON: some milliseconds.
   private static let mostHashedBytes = 256 << 10
 
+  /// What writes, once everything has been checked and allowed.
+  mutating func mustWrite() throws -> any Sequenced {
+    guard let writer else {
+      missedWriter = true
+      throw failure
+    }
+    return writer
+  }
+
   func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
     if sequencer.policy.allowsEverything(caller) { return }
     let view = TreeAccessView(tree: tree, changes: changes, now: now)
@@ -194,7 +204,7 @@ struct SequencedBody {
 
   /// Changes the tree; the changes stand in ascending order of paths, none inside another.
   mutating func apply(_ changes: [(path: Path, value: Node)]) throws {
-    guard let writer else { throw failure }
+    let writer = try mustWrite()
     var effective: [Change] = []
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {

@@ -109,6 +109,18 @@ final class Sequencer: @unchecked Sendable {
     return body.steps
   }
 
+  /// Runs one operation where no rows are yet; nil if it was allowed to write, which needs them.
+  func attempt(_ operation: Operation, on view: any ReadView) throws -> [FanOutStep]? {
+    let journal = SessionJournal()
+    var body = SequencedBody(
+      tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
+      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal)
+    try body.run(operation)
+    guard body.missedWriter else { return body.steps }
+    journal.rollBack()
+    return nil
+  }
+
   /// Takes back passes whose commits failed, given from the first to the last. No body may be running but the caller.
   func takeBack(_ journals: [SessionJournal]) {
     for journal in journals.reversed() { journal.rollBack() }
