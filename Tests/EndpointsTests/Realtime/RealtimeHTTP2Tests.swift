@@ -1,93 +1,122 @@
 import Endpoints
 import NIOCore
 import NIOHTTP1
-import NIOHTTP2
-import NIOPosix
 import RealtimeEngine
 import RealtimeModel
 import Testing
 
 @Suite("Realtime Database over HTTP/2", .timeLimit(.minutes(1)))
 struct RealtimeHTTP2Tests {
-  /// What a stream gets, part by part.
-  private final class Parts: ChannelInboundHandler, Sendable {
-    typealias InboundIn = HTTPClientResponsePart
-    let continuation: AsyncStream<String>.Continuation
-
-    init(_ continuation: AsyncStream<String>.Continuation) { self.continuation = continuation }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      switch unwrapInboundIn(data) {
-      case .head(let head): continuation.yield("\(head.status.code)")
-      case .body(let bytes): continuation.yield(String(buffer: bytes))
-      case .end: continuation.finish()
-      }
-    }
-
-    func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-  }
-
-  private struct Connection {
-    let channel: any Channel
-    let multiplexer: NIOHTTP2Handler.StreamMultiplexer
-
-    static func open(_ server: RealtimeTestServer) async throws -> Connection {
-      let (channel, multiplexer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-        .connect(host: "127.0.0.1", port: server.port.port) { channel in
-          channel.eventLoop.makeCompletedFuture {
-            let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
-              mode: .client, connectionConfiguration: .init(), streamConfiguration: .init()
-            ) { $0.eventLoop.makeSucceededVoidFuture() }
-            return (channel, multiplexer)
-          }
-        }
-      return Connection(channel: channel, multiplexer: multiplexer)
-    }
-
-    func request(
-      _ method: HTTPMethod, _ target: String, body: String? = nil, headers: HTTPHeaders = [:]
-    ) async throws -> (stream: any Channel, parts: AsyncStream<String>) {
-      let (parts, continuation) = AsyncStream<String>.makeStream()
-      let stream = try await multiplexer.createStreamChannel { stream in
-        stream.eventLoop.makeCompletedFuture {
-          try stream.pipeline.syncOperations.addHandler(
-            HTTP2FramePayloadToHTTP1ClientCodec(httpProtocol: .http))
-          try stream.pipeline.syncOperations.addHandler(Parts(continuation))
-        }
-      }.get()
-      var headers = headers
-      headers.add(name: "host", value: "localhost")
-      if let body { headers.add(name: "content-length", value: String(body.utf8.count)) }
-      let head = HTTPRequestHead(version: .http1_1, method: method, uri: target, headers: headers)
-      stream.write(HTTPClientRequestPart.head(head), promise: nil)
-      if let body {
-        stream.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(string: body))), promise: nil)
-      }
-      try await stream.writeAndFlush(HTTPClientRequestPart.end(nil)).get()
-      return (stream, parts)
-    }
-  }
-
   @Test("many requests share a connection, event streams too")
   func requests() async throws {
     try await RealtimeTestServer.run { server in
-      let connection = try await Connection.open(server)
-      let events = try await connection.request(.GET, "/a.json", headers: ["accept": "text/event-stream"])
-      var iterator = events.parts.makeAsyncIterator()
-      #expect(await iterator.next() == "200")
-      #expect(await iterator.next() == "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n")
+      let client = try await HTTP2Client.open(server.port.port)
+      let events = try await client.request(.GET, "/a.json", headers: ["accept": "text/event-stream"])
+      #expect(try await events.next() == "200")
+      #expect(try await events.next() == "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n")
       for index in 0..<5 {
-        let written = try await connection.request(.PUT, "/a.json", body: "\(index)")
-        var answer: [String] = []
-        for await part in written.parts { answer.append(part) }
-        #expect(answer == ["200", "\(index)"])
-        #expect(await iterator.next() == "event: put\ndata: {\"path\":\"/\",\"data\":\(index)}\n\n")
+        let written = try await client.request(.PUT, "/a.json", body: "\(index)").answer()
+        #expect(written.status == "200" && written.body == "\(index)")
+        #expect(try await events.next() == "event: put\ndata: {\"path\":\"/\",\"data\":\(index)}\n\n")
       }
-      let upgrade = try await connection.request(.GET, "/.ws?v=5")
-      for await part in upgrade.parts.prefix(1) { #expect(part == "400") }
-      try await connection.channel.close().get()
+      #expect(try await client.request(.GET, "/.ws?v=5").next() == "400")
+      await client.close()
+    }
+  }
+
+  @Test(
+    "the bodies of a connection's requests share a budget; what goes beyond is refused, the rest is served")
+  func bodyBudget() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.connectionBodyBytes = 100_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let client = try await HTTP2Client.open(server.port.port)
+      let text = String(repeating: "x", count: 30_000)
+      var waiting: [HTTP2Client.Exchange] = []
+      for index in 0..<3 {
+        waiting.append(try await client.request(.PUT, "/\(index).json", body: "\"\(text)", end: false))
+      }
+      let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).answer()
+      #expect(refused.status == "503")
+      #expect(refused.body.contains("on this connection exceed the limit of 100000 bytes"), "\(refused.body)")
+      // Another connection has a budget of its own.
+      let other = try await HTTP2Client.open(server.port.port)
+      #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").answer().status == "200")
+      for exchange in waiting {
+        try await exchange.send("\"", end: true)
+        #expect(try await exchange.answer().status == "200")
+      }
+      // What was answered is given back.
+      #expect(try await client.request(.PUT, "/3.json", body: "\"\(text)\"").answer().status == "200")
+      #expect(try await server.rest("GET", "/3.json?ns=default-ns").body.count == 30_002)
+      await client.close()
+      await other.close()
+    }
+  }
+
+  @Test("a body that does not come is answered in the end, and holds up no other stream")
+  func slowBody() async throws {
+    var port = PortLimits()
+    port.requestBodyTimeout = .milliseconds(300)
+    try await RealtimeTestServer.run(port: port) { server in
+      let client = try await HTTP2Client.open(server.port.port)
+      let slow = try await client.request(.PUT, "/slow.json", body: "\"begun", end: false)
+      let silent = try await client.request(.PUT, "/silent.json", end: false)
+      #expect(try await client.request(.PUT, "/a.json", body: "1").answer().status == "200")
+      for exchange in [slow, silent] {
+        let answer = try await exchange.answer()
+        #expect(answer.status == "408")
+        #expect(answer.body.contains("did not arrive whole in time"), "\(answer.body)")
+      }
+      #expect(try await client.request(.GET, "/slow.json").answer().body == "null")
+      await client.close()
+    }
+  }
+
+  @Test("an event stream whose reader stops is cut off, and no other stream waits for it")
+  func slowReader() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.data.queuedOutputBytes = 1_000_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let client = try await HTTP2Client.open(server.port.port)
+      let accept: HTTPHeaders = ["accept": "text/event-stream"]
+      let slow = try await client.request(.GET, "/a.json", headers: accept)
+      #expect(try await slow.next() == "200")
+      _ = try await slow.next()
+      try await slow.stream.setOption(.autoRead, value: false).get()
+      let quick = try await client.request(.GET, "/a.json", headers: accept)
+      #expect(try await quick.next() == "200")
+      _ = try await quick.next()
+      let database = try await server.engine.database("default-ns")
+      let text = String(repeating: "x", count: 50_000)
+      for index in 0..<100 {
+        _ = try await database.set("a", to: .leaf(.string("\(index)\(text)")), as: .anonymous)
+        var event = ""
+        while !event.hasSuffix("\n\n") { event += try await quick.next() }
+        #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\",\"data\":\"\(index)x"))
+      }
+      // The slow one got no more than its windows and its budget before it was given up: what it reads now ends.
+      try await slow.stream.setOption(.autoRead, value: true).get()
+      slow.stream.read()
+      var bytes = 0
+      while case let part = try await slow.next(), part != "reset", part != "end" { bytes += part.utf8.count }
+      #expect(bytes < 3_000_000, "\(bytes)")
+      await client.close()
+    }
+  }
+
+  @Test("draining ends event streams, and what has just been asked")
+  func draining() async throws {
+    try await RealtimeTestServer.run { server in
+      let client = try await HTTP2Client.open(server.port.port)
+      let events = try await client.request(.GET, "/a.json", headers: ["accept": "text/event-stream"])
+      #expect(try await events.next() == "200")
+      _ = try await events.next()
+      let started = ContinuousClock.now
+      async let drained: Void = server.port.drain(grace: .seconds(50))
+      #expect(try await events.next() == "end")
+      await drained
+      #expect(ContinuousClock.now - started < .seconds(40))
     }
   }
 }

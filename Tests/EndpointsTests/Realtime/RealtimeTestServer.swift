@@ -12,12 +12,14 @@ import RealtimeModel
 struct RealtimeTestServer {
   let port: ListeningPort
   let engine: RealtimeEngine
+  let store: MemoryStore
 
   var host: String { "127.0.0.1:\(port.port)" }
 
   /// Starts a server, runs the test and takes the server down.
   static func run(
-    limits: RealtimeEndpointLimits = .standard, policy: any AccessPolicy = EmulatorPolicy(),
+    limits: RealtimeEndpointLimits = .standard, port portLimits: PortLimits = PortLimits(),
+    policy: any AccessPolicy = EmulatorPolicy(),
     authentication: RealtimeAuthentication = .emulator,
     _ test: (RealtimeTestServer) async throws -> Void
   ) async throws {
@@ -29,10 +31,9 @@ struct RealtimeTestServer {
       engine: engine, authentication: authentication, defaultNamespace: "default-ns", limits: limits, log: log
     )
     let port = try await ListeningPort.bind(
-      host: "127.0.0.1", port: 0, protocols: endpoint.protocols(),
-      group: MultiThreadedEventLoopGroup.singleton,
-      log: log)
-    let server = RealtimeTestServer(port: port, engine: engine)
+      host: "127.0.0.1", port: 0, protocols: endpoint.protocols(portLimits), limits: portLimits,
+      group: MultiThreadedEventLoopGroup.singleton, log: log)
+    let server = RealtimeTestServer(port: port, engine: engine, store: store)
     let result: Result<Void, any Error>
     do {
       try await test(server)

@@ -69,11 +69,11 @@ struct EchoPort {
     let protocols = PortProtocols(
       http1: { channel in
         try channel.pipeline.syncOperations.addHTTP1Server(limits)
-        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: false))
       },
       http2: PortProtocols.grpcStreams(methods, limits: limits.http2, log: log) { stream in
-        try stream.pipeline.syncOperations.addHTTP1Translation()
-        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+        try stream.pipeline.syncOperations.addHTTP1Translation(limits)
+        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: true))
       })
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0, protocols: protocols, tls: tls, limits: limits, group: group, log: log)

@@ -73,7 +73,8 @@ struct EventStream {
     let event: ByteBuffer
   }
 
-  private func event(of push: RealtimePush) -> ByteBuffer {
+  /// The event that tells a push; empty if its reader need not know.
+  func event(of push: RealtimePush) -> ByteBuffer {
     let variant = path.count * 2 + (isExport ? 1 : 0)
     return push.encoded(as: Encoded.self, variant: variant) { push in Encoded(event: encode(push)) }.event
   }

@@ -17,13 +17,16 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   }
 
   private let limits: PortLimits
+  private let isHTTP2: Bool
   private var head: HTTPRequestHead?
   private var bodyBytes = 0
   private var answered = false
   private var closing = false
+  private var requestEnded = false
 
-  init(limits: PortLimits) {
+  init(limits: PortLimits, isHTTP2: Bool) {
     self.limits = limits
+    self.isHTTP2 = isHTTP2
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -32,6 +35,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
       self.head = head
       bodyBytes = 0
       answered = false
+      requestEnded = false
     case .body(let bytes):
       bodyBytes += bytes.readableBytes
       guard bodyBytes > limits.maximumRequestBody, !answered, let head else { return }
@@ -39,6 +43,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
       let text = "The request is larger than \(limits.maximumRequestBody) bytes."
       respond(Self.error(413, GRPCStatus(.invalidArgument, text)), to: head, context)
     case .end:
+      requestEnded = true
       guard let head, !answered else { return }
       respond(Self.answer(to: head), to: head, context)
     }
@@ -48,6 +53,11 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     if event is ChannelShouldQuiesceEvent {
       closing = true
       if head == nil { context.close(promise: nil) }
+    } else if event is RequestBodyIsLate, let head, !answered {
+      closing = true
+      respond(
+        Self.error(408, GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time.")), to: head,
+        context)
     }
     context.fireUserInboundEventTriggered(event)
   }
@@ -107,9 +117,16 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     }
     let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
     self.head = nil
-    if !keepAlive {
-      let channel = context.channel
+    if keepAlive { return }
+    let channel = context.channel
+    if requestEnded {
       written.whenComplete { _ in channel.close(promise: nil) }
+    } else if isHTTP2 {
+      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+      written.whenComplete { _ in bound.value.pipeline.syncOperations.stopRequestOfHTTP2() }
+    } else {
+      let grace = limits.lingerTimeout
+      written.whenComplete { _ in channel.closeLingering(grace) }
     }
   }
 

@@ -14,11 +14,11 @@ extension PortProtocols {
     return PortProtocols(
       http1: { channel in
         try channel.pipeline.syncOperations.addHTTP1Server(limits)
-        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: false))
       },
       http2: grpcStreams(service.methods, limits: limits.http2, log: log) { stream in
-        try stream.pipeline.syncOperations.addHTTP1Translation()
-        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits))
+        try stream.pipeline.syncOperations.addHTTP1Translation(limits)
+        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: true))
       })
   }
 }

@@ -1,5 +1,4 @@
-// The HTTP/1.1 pipeline every plain HTTP endpoint stands on: codec, header validation, and the deadlines that keep
-// a slow or silent peer from holding a connection.
+// The HTTP pipelines every plain HTTP endpoint stands on: codec, header validation, and deadlines.
 
 import NIOCore
 import NIOHTTP1
@@ -16,63 +15,18 @@ extension ChannelPipeline.SynchronousOperations {
       HTTPServerProtocolErrorHandler(),
       NIOHTTPResponseHeadersValidator(),
     ])
-    try addHandler(HTTP1Deadlines(head: limits.requestHeadTimeout, body: limits.requestBodyTimeout))
+    try addHandler(RequestDeadlines(limits, head: limits.requestHeadTimeout))
   }
 
-  /// Adds the translation that lets the same endpoint handler serve one HTTP/2 stream.
-  func addHTTP1Translation() throws {
+  /// Adds the translation that lets the same endpoint handler serve one HTTP/2 stream, and the deadline of its body.
+  func addHTTP1Translation(_ limits: PortLimits) throws {
     try addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
-  }
-}
-
-/// Closes a connection whose next request does not arrive in time. The head's deadline runs from the end of the
-/// previous request, so that a peer that sends a byte now and then gains nothing.
-final class HTTP1Deadlines: ChannelDuplexHandler {
-  typealias InboundIn = HTTPServerRequestPart
-  typealias InboundOut = HTTPServerRequestPart
-  typealias OutboundIn = HTTPServerResponsePart
-  typealias OutboundOut = HTTPServerResponsePart
-
-  private let head: TimeAmount
-  private let body: TimeAmount
-  private var deadline: Scheduled<Void>?
-
-  init(head: TimeAmount, body: TimeAmount) {
-    self.head = head
-    self.body = body
+    try addHandler(RequestDeadlines(limits, head: nil))
   }
 
-  func channelActive(context: ChannelHandlerContext) {
-    arm(head, context)
-    context.fireChannelActive()
-  }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    deadline?.cancel()
-    context.fireChannelInactive()
-  }
-
-  func handlerRemoved(context: ChannelHandlerContext) {
-    deadline?.cancel()
-  }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head: arm(body, context)
-    case .body: break
-    case .end: deadline?.cancel()
-    }
-    context.fireChannelRead(data)
-  }
-
-  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    if case .end = unwrapOutboundIn(data) { arm(head, context) }
-    context.write(data, promise: promise)
-  }
-
-  private func arm(_ time: TimeAmount, _ context: ChannelHandlerContext) {
-    deadline?.cancel()
-    let channel = context.channel
-    deadline = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+  /// Tells the peer of an HTTP/2 stream to stop sending, without calling that an error: it has its answer.
+  func stopRequestOfHTTP2() {
+    guard let codec = try? context(handlerType: HTTP2FramePayloadToHTTP1ServerCodec.self) else { return }
+    codec.writeAndFlush(NIOAny(HTTP2Frame.FramePayload.rstStream(.noError)), promise: nil)
   }
 }

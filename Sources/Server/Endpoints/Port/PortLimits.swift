@@ -11,8 +11,12 @@ public struct PortLimits: Sendable {
   public var handshakeTimeout: TimeAmount = .seconds(10)
   /// How long an HTTP/1.1 connection may take until its next request's head is complete.
   public var requestHeadTimeout: TimeAmount = .seconds(75)
-  /// How long an HTTP/1.1 request's body may take once its head is complete.
+  /// How long a request's body may take once its head is complete, over HTTP/1.1 and on a stream of HTTP/2.
   public var requestBodyTimeout: TimeAmount = .seconds(60)
+  /// Bytes of a body that earn it a second beyond that time: a large body may take long, but not forever.
+  public var requestBodyRate = 64 << 10
+  /// How long a peer that is told off while it sends has to read that, before the connection is closed.
+  public var lingerTimeout: TimeAmount = .seconds(2)
   /// The largest HTTP/1.1 request body, in bytes.
   public var maximumRequestBody = 10 << 20
   /// The HTTP/2 part.

@@ -14,7 +14,7 @@ struct RESTService: Sendable {
   /// Answers a request.
   func respond(to request: RESTRequest, body: ByteBuffer) async -> RESTResponse {
     do {
-      let database = try await endpoint.database(request.namespace)
+      let database = try await endpoint.engine.database(request.namespace)
       switch request.method {
       case .get: return try await get(request, database)
       case .put: return try await put(request, try node(body), database)

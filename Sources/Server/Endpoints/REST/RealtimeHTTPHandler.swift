@@ -1,8 +1,8 @@
 // One HTTP connection, or one HTTP/2 stream, of the Realtime Database's port. It collects a request and answers it
-// as REST, turns it into an event stream, or gives the connection over to a WebSocket.
+// as REST, turns it into an event stream (see RealtimeHTTPHandler+Events), or gives the connection over to a WebSocket.
 //
-// Invariants: one request at a time; a body beyond the limit ends the connection without being kept; what
-// ends the connection ends its listen.
+// Invariants: one request at a time; a body beyond the limit, or beyond what its connection may hold, is refused
+// without being kept; what ends the connection ends its listen; once the port drains nothing long-lived begins.
 
 import Logging
 import NIOCore
@@ -16,29 +16,30 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   typealias OutboundOut = HTTPServerResponsePart
 
   let endpoint: RealtimeEndpoint
-  private let mayUpgrade: Bool
-  private var context: ChannelHandlerContext?
-  private var head: HTTPRequestHead?
+  private let shared: RealtimeHTTPConnection
+  private let isHTTP2: Bool
+  private(set) var context: ChannelHandlerContext?
+  private(set) var head: HTTPRequestHead?
   private var body = ByteBuffer()
+  private var heldBytes = 0
+  private var requestEnded = false
   private var isAnswering = false
-  private var isDraining = false
   private var isRefusing = false
+  /// The event stream, once the request is one.
+  var events: EventStreamState?
+  var budget: OutputBudget
 
-  // An event stream, once the request is one.
-  private var stream: EventStream?
-  private var streamBegan = false
-  private var connection: RealtimeConnection?
-  private var sink: LoopSink?
-  private var keepAlive: RepeatedTask?
-  private var budget: OutputBudget
-
-  init(endpoint: RealtimeEndpoint, mayUpgrade: Bool) {
-    self.endpoint = endpoint
-    self.mayUpgrade = mayUpgrade
-    budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: mayUpgrade)
+  init(_ shared: RealtimeHTTPConnection, isHTTP2: Bool) {
+    endpoint = shared.endpoint
+    self.shared = shared
+    self.isHTTP2 = isHTTP2
+    budget = OutputBudget(limit: shared.endpoint.limits.data.queuedOutputBytes, isMeasurable: !isHTTP2)
   }
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    shared.add(self)
+  }
 
   func handlerRemoved(context: ChannelHandlerContext) { end() }
 
@@ -48,61 +49,105 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    context.close(promise: nil)
+    // What follows on a connection that is told off already says nothing new.
+    if isRefusing { return }
+    guard !isHTTP2, error is HTTPParserError, !isAnswering else { return context.close(promise: nil) }
+    if head == nil { head = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/") }
+    requestEnded = false
+    refuse(RESTError(.badRequest, "The request is not valid HTTP/1.1."))
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if event is ChannelShouldQuiesceEvent {
-      isDraining = true
-      if stream != nil || head == nil { context.close(promise: nil) }
-    } else if case .inputClosed? = event as? ChannelEvent, stream != nil {
+    if event is RequestBodyIsLate {
+      refuse(RESTError(.requestTimeout, "The request did not arrive whole in time."))
+    } else if case .inputClosed? = event as? ChannelEvent, isAnswering {
+      // Whoever asked is gone, also where a stream is only about to begin.
       context.close(promise: nil)
     }
     context.fireUserInboundEventTriggered(event)
   }
 
-  private func end() {
+  /// The port drains: what waits for nothing ends now, what is being answered is answered first.
+  func drain() {
+    if let events {
+      finish(events)
+    } else if head == nil, !isAnswering {
+      context?.close(promise: nil)
+    }
+  }
+
+  /// Whether the port drains.
+  var isDraining: Bool { shared.isDraining }
+
+  /// Ends everything on this side, whoever ended the connection or stream.
+  func end() {
     context = nil
-    keepAlive?.cancel()
-    keepAlive = nil
-    connection?.close()
-    connection = nil
-    sink?.detach()
-    sink = nil
+    shared.remove(self)
+    release()
+    events?.end()
+    events = nil
   }
 
   // MARK: Requests
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
-    case .head(let head):
-      self.head = head
-      body = ByteBuffer()
-      isAnswering = false
-      if head.headers.first(name: "expect")?.lowercased() == "100-continue", mayUpgrade {
-        let interim = HTTPResponseHead(version: head.version, status: .continue)
-        context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
-      }
-    case .body(let bytes):
-      guard !isRefusing else { return }
-      guard body.readableBytes + bytes.readableBytes <= endpoint.limits.data.restWriteBytes else {
-        isRefusing = true
-        body = ByteBuffer()
-        answer(RESTResponse(RESTError(.writeTooBig)))
-        return
-      }
-      if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+    case .head(let head): begin(head, context)
+    case .body(let bytes): receive(bytes)
     case .end:
+      requestEnded = true
       guard let head, !isAnswering else { return }
       do throws(RESTError) { try dispatch(head, context) } catch { answer(RESTResponse(error)) }
     }
+  }
+
+  private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    self.head = head
+    body = ByteBuffer()
+    isAnswering = false
+    requestEnded = false
+    let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+    guard announced <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
+    if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
+      let interim = HTTPResponseHead(version: head.version, status: .continue)
+      context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
+    }
+  }
+
+  private func receive(_ bytes: ByteBuffer) {
+    guard !isRefusing, !isAnswering else { return }
+    let size = body.readableBytes + bytes.readableBytes
+    guard size <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
+    guard shared.hold(size, insteadOf: heldBytes) else {
+      let limit = endpoint.limits.connectionBodyBytes
+      return refuse(
+        RESTError(
+          .serviceUnavailable, "The requests under way on this connection exceed the limit of \(limit) bytes."
+        ))
+    }
+    heldBytes = size
+    if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+  }
+
+  /// Answers a request that has not arrived whole, and takes no more of it.
+  private func refuse(_ error: RESTError) {
+    guard !isAnswering else { return }
+    isRefusing = true
+    answer(RESTResponse(error))
+  }
+
+  /// Gives back what the request's body held.
+  private func release() {
+    body = ByteBuffer()
+    _ = shared.hold(0, insteadOf: heldBytes)
+    heldBytes = 0
   }
 
   private func dispatch(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(RESTError) {
     let target = try RequestTarget(head.uri)
     switch target.rawPath {
     case "/.ws":
-      guard mayUpgrade else {
+      guard !isHTTP2 else {
         throw RESTError(.badRequest, "WebSockets are served over HTTP/1.1 only.")
       }
       return open(try SocketRequest(head, target, endpoint), context)
@@ -117,7 +162,10 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     }
     if head.method == .OPTIONS { return answer(.preflight(head)) }
     let request = try RESTRequest(head, target, endpoint)
-    if request.wantsEventStream { return listen(request, context) }
+    if request.wantsEventStream {
+      isAnswering = true
+      return listen(request, context)
+    }
     let service = RESTService(endpoint: endpoint)
     let body = body
     self.body = ByteBuffer()
@@ -145,7 +193,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   // MARK: Answers
 
   /// Makes an answer off the event loop and sends it.
-  private func answer(_ make: @escaping @Sendable () async -> RESTResponse) {
+  func answer(_ make: @escaping @Sendable () async -> RESTResponse) {
     guard let context else { return }
     isAnswering = true
     let eventLoop = context.eventLoop
@@ -156,27 +204,42 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     }
   }
 
-  private func answer(_ response: RESTResponse) {
+  func answer(_ response: RESTResponse) {
     guard let context, let request = head else { return }
     isAnswering = true
     head = nil
+    release()
     // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it.
     let keepAlive =
-      request.isKeepAlive && !isDraining && !isRefusing && !request.headers.contains(name: "upgrade")
+      request.isKeepAlive && !shared.isDraining && !isRefusing && !request.headers.contains(name: "upgrade")
     var headers = response.headers
     if response.status != .noContent, response.status != .notModified {
       headers.add(name: "content-length", value: String(response.body?.readableBytes ?? 0))
     }
-    if !keepAlive, mayUpgrade { headers.add(name: "connection", value: "close") }
+    if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(version: request.version, status: response.status, headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     if let body = response.body, request.method != .HEAD {
       context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
     }
     let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
-    if !keepAlive {
-      let channel = context.channel
+    if !keepAlive { close(context, after: written) }
+    isAnswering = !requestEnded
+  }
+
+  /// Ends the connection or stream behind the last answer.
+  func close(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
+    let channel = context.channel
+    if isHTTP2 {
+      // A stream ends by itself once both sides have said all they have to say.
+      guard !requestEnded else { return }
+      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+      written.whenSuccess { bound.value.pipeline.syncOperations.stopRequestOfHTTP2() }
+    } else if requestEnded {
       written.whenComplete { _ in channel.close(promise: nil) }
+    } else {
+      let grace = shared.port.lingerTimeout
+      written.whenComplete { _ in channel.closeLingering(grace) }
     }
   }
 
@@ -184,7 +247,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   private func open(_ request: SocketRequest, _ context: ChannelHandlerContext) {
     isAnswering = true
-    if let database = endpoint.openDatabase(request.namespace) {
+    if let database = endpoint.engine.openDatabase(request.namespace) {
       return upgrade(request, database)
     }
     let endpoint = endpoint
@@ -192,7 +255,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     let this = NIOLoopBound(self, eventLoop: eventLoop)
     Task {
       do {
-        let database = try await endpoint.database(request.namespace)
+        let database = try await endpoint.engine.database(request.namespace)
         eventLoop.execute { this.value.upgrade(request, database) }
       } catch {
         let response = RESTResponse(RESTError(error))
@@ -203,6 +266,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   private func upgrade(_ request: SocketRequest, _ database: RealtimeDatabase) {
     guard let context, let head else { return }
+    guard !shared.isDraining else { return answer(RESTResponse(.draining)) }
     let headers: HTTPHeaders = [
       "upgrade": "websocket", "connection": "upgrade", "sec-websocket-accept": request.accept,
     ]
@@ -217,96 +281,5 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     } catch {
       channel.close(promise: nil)
     }
-  }
-
-  // MARK: Event streams
-
-  private func listen(_ request: RESTRequest, _ context: ChannelHandlerContext) {
-    isAnswering = true
-    let endpoint = endpoint
-    let eventLoop = context.eventLoop
-    let this = NIOLoopBound(self, eventLoop: eventLoop)
-    Task {
-      do {
-        let database = try await endpoint.database(request.namespace)
-        eventLoop.execute { this.value.begin(request, database) }
-      } catch {
-        let response = RESTResponse(RESTError(error))
-        eventLoop.execute { this.value.answer(response) }
-      }
-    }
-  }
-
-  private func begin(_ request: RESTRequest, _ database: RealtimeDatabase) {
-    guard let context else { return }
-    let stream = EventStream(
-      path: request.path, query: request.query ?? .default, isExport: request.isExport)
-    self.stream = stream
-    let sink = LoopSink(endpoint.sinkGroup(of: context.eventLoop), self)
-    self.sink = sink
-    let connection = database.connect(as: request.caller, to: sink)
-    self.connection = connection
-    connection.listen(stream.path, query: stream.query, tag: stream.tag, hash: nil, request: 0)
-  }
-
-  private func beginResponse(_ context: ChannelHandlerContext) {
-    streamBegan = true
-    let headers: HTTPHeaders = [
-      "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache",
-      "access-control-allow-origin": "*",
-    ]
-    let head = HTTPResponseHead(version: head?.version ?? .http1_1, status: .ok, headers: headers)
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    let period = endpoint.limits.eventStreamKeepAlive
-    let this = NIOLoopBound(self, eventLoop: context.eventLoop)
-    keepAlive = context.eventLoop.scheduleRepeatedTask(initialDelay: period, delay: period) { _ in
-      this.value.send(EventStream.keepAlive)
-      this.value.flush(EventStream.keepAlive.readableBytes)
-    }
-  }
-
-  private func send(_ events: ByteBuffer) {
-    context?.write(wrapOutboundOut(.body(.byteBuffer(events))), promise: nil)
-  }
-
-  private func flush(_ bytes: Int) {
-    guard let context else { return }
-    context.flush()
-    if budget.isExceeded(writing: bytes, to: context.channel) {
-      endpoint.log.info("event stream cut off: its peer does not read")
-      // A stream of HTTP/2 closes only when its peer lets it; nothing more may be queued until then.
-      let channel = context.channel
-      end()
-      channel.close(promise: nil)
-    }
-  }
-}
-
-extension RealtimeHTTPHandler: LoopReceiver {
-  func receive(_ outputs: [RealtimeOutput]) {
-    var bytes = 0
-    for output in outputs {
-      guard let context, let step = stream?.receive(output) else { return }
-      switch step {
-      case .nothing: break
-      case .refuse(let error):
-        stream = nil
-        connection?.close()
-        answer(RESTResponse(error))
-        return
-      case .send(let events):
-        if !streamBegan { beginResponse(context) }
-        bytes += events.readableBytes
-        send(events)
-      case .finish(let events):
-        if !streamBegan { beginResponse(context) }
-        send(events)
-        stream = nil
-        let channel = context.channel
-        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
-        return
-      }
-    }
-    flush(bytes)
   }
 }

@@ -5,19 +5,18 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-extension HTTP1Deadlines: RemovableChannelHandler {}
-
 extension ChannelPipeline.SynchronousOperations {
-  /// Adds the codec, pipelining and deadlines; the endpoint's handler comes after.
-  func addRealtimeHTTP1(_ limits: PortLimits) throws {
+  /// Adds the codec, pipelining, deadlines and the endpoint's handler.
+  func addRealtimeHTTP1(_ connection: RealtimeHTTPConnection) throws {
     try addHandlers([
+      RealtimeHTTPDrainHandler(connection),
       HTTPResponseEncoder(),
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)),
       HTTPServerPipelineHandler(),
-      HTTPServerProtocolErrorHandler(),
       NIOHTTPResponseHeadersValidator(),
     ])
-    try addHandler(HTTP1Deadlines(head: limits.requestHeadTimeout, body: limits.requestBodyTimeout))
+    try addHandler(RequestDeadlines(connection.port, head: connection.port.requestHeadTimeout))
+    try addHandler(RealtimeHTTPHandler(connection, isHTTP2: false))
   }
 
   /// Takes everything of HTTP out of the pipeline and puts a WebSocket in its place. An idle connection then
@@ -27,11 +26,11 @@ extension ChannelPipeline.SynchronousOperations {
   ) throws {
     try addHandler(decoder)
     removeHandler(try handler(type: RealtimeHTTPHandler.self), promise: nil)
-    removeHandler(try handler(type: HTTP1Deadlines.self), promise: nil)
+    removeHandler(try handler(type: RequestDeadlines.self), promise: nil)
     removeHandler(try handler(type: NIOHTTPResponseHeadersValidator.self), promise: nil)
-    removeHandler(try handler(type: HTTPServerProtocolErrorHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPServerPipelineHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPResponseEncoder.self), promise: nil)
+    removeHandler(try handler(type: RealtimeHTTPDrainHandler.self), promise: nil)
     // It writes frames as soon as it is there, which nothing of HTTP may see.
     try addHandler(socket)
     // Last, since it forwards what it holds to whoever then comes next.

@@ -1,5 +1,4 @@
-// What every connection to the Realtime Database's port shares: the engine, who may be whom, limits,
-// and the databases that are open. Invariant: nothing here is touched per message.
+// What every connection to the Realtime Database's port shares: the engine, who may be whom, and limits. Invariant: nothing here is touched per message.
 
 public import Logging
 import NIOConcurrencyHelpers
@@ -25,12 +24,7 @@ public final class RealtimeEndpoint: Sendable {
   /// The wall clock, in milliseconds since 1970.
   let now: @Sendable () -> Int64
 
-  private struct Shared {
-    var databases: [String: RealtimeDatabase] = [:]
-    var groups: [ObjectIdentifier: LoopSinkGroup] = [:]
-  }
-
-  private let shared = NIOLockedValueBox(Shared())
+  private let groups = NIOLockedValueBox<[ObjectIdentifier: LoopSinkGroup]>([:])
 
   /// Creates the endpoint.
   ///
@@ -62,39 +56,27 @@ public final class RealtimeEndpoint: Sendable {
   public func protocols(_ port: PortLimits = PortLimits()) -> PortProtocols {
     PortProtocols(
       http1: { channel in
-        let pipeline = channel.pipeline.syncOperations
-        try pipeline.addRealtimeHTTP1(port)
-        try pipeline.addHandler(RealtimeHTTPHandler(endpoint: self, mayUpgrade: true))
+        try channel.pipeline.syncOperations.addRealtimeHTTP1(RealtimeHTTPConnection(self, port))
       },
-      http2: { _ in
-        { stream in
+      http2: { channel in
+        let connection = RealtimeHTTPConnection(self, port)
+        try channel.pipeline.syncOperations.addHandler(RealtimeHTTPDrainHandler(connection))
+        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
+        return { stream in
           let pipeline = stream.pipeline.syncOperations
-          try pipeline.addHTTP1Translation()
-          try pipeline.addHandler(RealtimeHTTPHandler(endpoint: self, mayUpgrade: false))
+          try pipeline.addHTTP1Translation(port)
+          try pipeline.addHandler(RealtimeHTTPHandler(bound.value, isHTTP2: true))
         }
       })
   }
 
-  /// The database of a namespace if it is open already, without waiting.
-  func openDatabase(_ namespace: String) -> RealtimeDatabase? {
-    shared.withLockedValue { $0.databases[namespace] }
-  }
-
-  /// Opens the database of a namespace.
-  func database(_ namespace: String) async throws -> RealtimeDatabase {
-    if let database = openDatabase(namespace) { return database }
-    let database = try await engine.database(namespace)
-    shared.withLockedValue { $0.databases[namespace] = database }
-    return database
-  }
-
   /// The group that reaches the connections of an event loop.
   func sinkGroup(of eventLoop: any EventLoop) -> LoopSinkGroup {
-    shared.withLockedValue { shared in
+    groups.withLockedValue { groups in
       let id = ObjectIdentifier(eventLoop)
-      if let group = shared.groups[id] { return group }
+      if let group = groups[id] { return group }
       let group = LoopSinkGroup(eventLoop)
-      shared.groups[id] = group
+      groups[id] = group
       return group
     }
   }

@@ -12,6 +12,15 @@ public struct RealtimeEndpointLimits: Sendable {
   public var messageBytes = 32 * 1024 * 1024
   /// Requests that may wait for their answers before no more are read from the connection.
   public var outstandingRequests = 1024
+  /// Bytes of those requests before no more are read: as much as one commit takes, so that more would only wait. The
+  /// request that goes beyond is still taken.
+  public var outstandingRequestBytes = 8 * 1024 * 1024
+  /// Most bytes that the bodies of a connection's REST requests may hold together until they are answered: one
+  /// request of the largest size, or many small ones over HTTP/2.
+  public var connectionBodyBytes = 256 * 1024 * 1024
+  /// From this size on, as an estimate of its JSON, what a client is told is encoded beside the event loop. Encoding
+  /// this much takes about a third of a millisecond, some ten times what going aside costs.
+  public var loopEncodingBytes = 64 * 1024
   /// Most bytes of one query's text, which is kept as long as its listen.
   public var queryTextBytes = 64 * 1024
   /// How long a WebSocket may be silent before it is asked for a sign of life.

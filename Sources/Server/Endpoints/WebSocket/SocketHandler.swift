@@ -3,8 +3,8 @@
 // Invariants
 //   1. Requests go to the engine in the order in which they came; answers leave in that order too, also those
 //      that the handler gives itself.
-//   2. Nothing is read while too many requests wait for answers or the peer does not read: a connection holds
-//      a bounded number of requests, and output beyond its budget ends it.
+//   2. Nothing is read while too many requests, or too large ones, wait for answers or the peer does not read: a
+//      connection holds a bounded number and size of requests, and output beyond its budget ends it.
 //   3. A silent connection is asked, then ended; whatever ends it, its session ends in the engine.
 
 import Logging
@@ -33,6 +33,11 @@ final class SocketHandler: ChannelDuplexHandler {
   /// Requests handed to the engine, and answers that came back.
   private var submitted = 0
   private var answered = 0
+  /// The bytes of the requests that the engine has not answered, in order, and their sum.
+  private var sizes = CircularBuffer<Int>(initialCapacity: 0)
+  private var outstandingBytes = 0
+  /// The bytes of the message being handled.
+  private var messageBytes = 0
   /// The handler's own answers that wait for the engine's before them.
   private var waiting: [(after: Int, frames: ByteBuffer)] = []
   /// What the engine's plain success means for requests that promise more than that.
@@ -120,6 +125,10 @@ final class SocketHandler: ChannelDuplexHandler {
     let next = pinged ? limits.lostAfter : limits.pingAfter
     context.eventLoop.assumeIsolated().scheduleTask(deadline: lastRead + next) { [weak self] in
       guard let self, let context = self.context else { return }
+      // A peer that is not read because the engine is busy with its requests is not silent.
+      if self.isFull(limits.outstandingRequests / 2 + 1, limits.outstandingRequestBytes / 2 + 1) {
+        self.lastRead = .now()
+      }
       let silence = NIODeadline.now() - self.lastRead
       if silence >= limits.lostAfter {
         context.close(promise: nil)
@@ -142,6 +151,10 @@ final class SocketHandler: ChannelDuplexHandler {
     pinged = false
     guard !isClosing else { return }
     let frame = unwrapInboundIn(data)
+    guard frame.maskKey != nil else { return close(code: 1002, "a client's frames must be masked") }
+    guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
+      return close(code: 1002, "reserved bits without an extension")
+    }
     switch frame.opcode {
     case .text:
       guard fragments == nil else { return close(code: 1002, "a message inside a message") }
@@ -197,6 +210,7 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   private func handle(_ bytes: UnsafeRawBufferPointer) {
+    messageBytes = bytes.count
     do throws(WireError) {
       switch try ClientMessage(json: bytes) {
       case .control(.ping): send(ServerControl.pong.json())
@@ -219,11 +233,18 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   func read(context: ChannelHandlerContext) {
-    if submitted - answered >= endpoint.limits.outstandingRequests || !context.channel.isWritable {
+    if isFull(endpoint.limits.outstandingRequests, endpoint.limits.outstandingRequestBytes)
+      || !context.channel.isWritable
+    {
       readIsHeld = true
     } else {
       context.read()
     }
+  }
+
+  /// Whether so many requests, or so many bytes of them, wait for their answers.
+  private func isFull(_ requests: Int, _ bytes: Int) -> Bool {
+    submitted - answered + waiting.count >= requests || outstandingBytes >= bytes
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -232,8 +253,9 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   private func resumeReading(_ context: ChannelHandlerContext) {
-    guard readIsHeld, submitted - answered < endpoint.limits.outstandingRequests / 2 + 1,
-      context.channel.isWritable
+    let limits = endpoint.limits
+    guard readIsHeld, context.channel.isWritable,
+      !isFull(limits.outstandingRequests / 2 + 1, limits.outstandingRequestBytes / 2 + 1)
     else { return }
     readIsHeld = false
     context.read()
@@ -242,7 +264,11 @@ final class SocketHandler: ChannelDuplexHandler {
   // MARK: Writing
 
   /// Counts a request that the engine will answer.
-  func willBeAnswered() { submitted += 1 }
+  func willBeAnswered() {
+    submitted += 1
+    sizes.append(messageBytes)
+    outstandingBytes += messageBytes
+  }
 
   /// Sends the handler's own answer to a request, behind the answers to the requests before it.
   func reply(_ message: [UInt8]) {
@@ -306,18 +332,47 @@ extension SocketHandler: LoopReceiver {
     for output in outputs {
       switch output {
       case .push(let push): self.push(push)
-      case .response(let request, let response):
-        answered += 1
-        write(frames(of: response, to: request, context))
-        while let first = waiting.first, first.after <= answered {
-          waiting.removeFirst()
-          write(first.frames)
-        }
+      case .response(let request, let response): answer(frames(of: response, to: request, context))
       }
     }
     flush(context)
     resumeReading(context)
     closeIfDrained(context)
+  }
+
+  func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
+    switch output {
+    case .push(let push) where push.estimatedSize >= endpoint.limits.loopEncodingBytes:
+      return { SocketFrames.frames(of: push)?.bytes }
+    case .response(let request, .value(let node))
+    where node.estimatedSize >= endpoint.limits.loopEncodingBytes:
+      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return nil }
+      return { SocketFrames(message: ServerResponse(request, .ok, node).json())?.bytes }
+    default: return nil
+    }
+  }
+
+  func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
+    guard let context, !isClosing else { return }
+    switch output {
+    // The push has kept what was encoded.
+    case .push(let push): self.push(push)
+    case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
+    }
+    flush(context)
+    resumeReading(context)
+    closeIfDrained(context)
+  }
+
+  /// Writes the engine's answer to the oldest request, and the handler's own that waited for it.
+  private func answer(_ frames: ByteBuffer) {
+    answered += 1
+    outstandingBytes -= sizes.popFirst() ?? 0
+    write(frames)
+    while let first = waiting.first, first.after <= answered {
+      waiting.removeFirst()
+      write(first.frames)
+    }
   }
 
   private func push(_ push: RealtimePush) {

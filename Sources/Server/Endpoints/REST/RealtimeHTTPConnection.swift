@@ -1,0 +1,59 @@
+// What the requests of one HTTP connection share, whether they come one by one (HTTP/1.1) or side by side (HTTP/2): the
+// budget for bodies, and the news that the port drains.
+//
+// Invariant: the bodies of all requests that are not answered yet stay within the budget.
+
+import NIOCore
+import NIOHTTP1
+
+/// One connection's requests; confined to its event loop but for its constants.
+final class RealtimeHTTPConnection {
+  let endpoint: RealtimeEndpoint
+  let port: PortLimits
+  private(set) var isDraining = false
+  private var heldBytes = 0
+  private var handlers: [ObjectIdentifier: RealtimeHTTPHandler] = [:]
+
+  init(_ endpoint: RealtimeEndpoint, _ port: PortLimits) {
+    self.endpoint = endpoint
+    self.port = port
+  }
+
+  /// Accounts for a request that holds `new` bytes instead of `old`; false, and nothing counted, if that is more than
+  /// the connection may hold.
+  func hold(_ new: Int, insteadOf old: Int) -> Bool {
+    let held = heldBytes + new - old
+    guard new <= old || held <= endpoint.limits.connectionBodyBytes else { return false }
+    heldBytes = held
+    return true
+  }
+
+  func add(_ handler: RealtimeHTTPHandler) { handlers[ObjectIdentifier(handler)] = handler }
+
+  func remove(_ handler: RealtimeHTTPHandler) { handlers[ObjectIdentifier(handler)] = nil }
+
+  fileprivate func drain() {
+    guard !isDraining else { return }
+    isDraining = true
+    for handler in Array(handlers.values) { handler.drain() }
+  }
+}
+
+/// Hears on the connection that the port drains: what lies behind may swallow that until its requests are answered.
+final class RealtimeHTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = NIOAny
+
+  private let connection: RealtimeHTTPConnection
+
+  init(_ connection: RealtimeHTTPConnection) { self.connection = connection }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    context.fireUserInboundEventTriggered(event)
+    if event is ChannelShouldQuiesceEvent { connection.drain() }
+  }
+}
+
+extension RESTError {
+  /// What is refused because the server shuts down.
+  static let draining = RESTError(.serviceUnavailable, "The server is shutting down.")
+}

@@ -1,0 +1,151 @@
+// Without --emulator: every data port answers everybody, whatever they show, in the product's own words for somebody
+// it does not know.
+
+import FirestoreProtobuf
+import Foundation
+import GRPCFraming
+import HearthServer
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+@Suite("Without --emulator", .timeLimit(.minutes(1)))
+struct ProductionTests {
+  private func with(_ body: (FirestoreTestServer) async throws -> Void) async throws {
+    let running = try await FirestoreTestServer.start { $0.emulator = false }
+    do {
+      try await body(running)
+    } catch {
+      await running.stop()
+      throw error
+    }
+    await running.stop()
+  }
+
+  private static let credentials: [String?] = [nil, "Bearer owner", "Bearer a.b.c", "Basic eDp5", "nonsense"]
+
+  @Test("every method of gRPC answers UNAUTHENTICATED", arguments: credentials)
+  func grpc(credential: String?) async throws {
+    try await with { running in
+      let metadata = credential.map { [("authorization", $0)] } ?? []
+      let database = FirestoreTestServer.database
+      let document = FirestoreTestServer.documents + "/a/b"
+      var requests: [(String, any Message)] = []
+      requests.append(("GetDocument", Google_Firestore_V1_GetDocumentRequest.with { $0.name = document }))
+      requests.append(
+        (
+          "ListDocuments",
+          Google_Firestore_V1_ListDocumentsRequest.with {
+            $0.parent = FirestoreTestServer.documents
+            $0.collectionID = "a"
+          }
+        ))
+      requests.append(
+        (
+          "CreateDocument",
+          Google_Firestore_V1_CreateDocumentRequest.with {
+            $0.parent = FirestoreTestServer.documents
+            $0.collectionID = "a"
+          }
+        ))
+      requests.append(
+        ("UpdateDocument", Google_Firestore_V1_UpdateDocumentRequest.with { $0.document.name = document }))
+      requests.append(
+        ("DeleteDocument", Google_Firestore_V1_DeleteDocumentRequest.with { $0.name = document }))
+      requests.append(
+        ("BeginTransaction", Google_Firestore_V1_BeginTransactionRequest.with { $0.database = database }))
+      requests.append(("Commit", Google_Firestore_V1_CommitRequest.with { $0.database = database }))
+      requests.append(
+        (
+          "Rollback",
+          Google_Firestore_V1_RollbackRequest.with {
+            $0.database = database
+            $0.transaction = Data([1])
+          }
+        ))
+      requests.append(
+        (
+          "ListCollectionIds",
+          Google_Firestore_V1_ListCollectionIdsRequest.with { $0.parent = FirestoreTestServer.documents }
+        ))
+      requests.append(
+        (
+          "BatchGetDocuments",
+          Google_Firestore_V1_BatchGetDocumentsRequest.with {
+            $0.database = database
+            $0.documents = [document]
+          }
+        ))
+      requests.append(("RunQuery", Google_Firestore_V1_RunQueryRequest.collection("a")))
+      requests.append(("Write", Google_Firestore_V1_WriteRequest.with { $0.database = database }))
+      requests.append(
+        (
+          "Listen",
+          Google_Firestore_V1_ListenRequest.with {
+            $0.database = database
+            $0.addTarget.documents.documents = [document]
+          }
+        ))
+      for (method, request) in requests {
+        let call = try await running.client.open(method, metadata: metadata)
+        try await call.send(request, endStream: method != "Write" && method != "Listen")
+        let status = try await call.status()
+        #expect(status.code == .unauthenticated && status.code.rawValue == 16, "\(method): \(status)")
+        #expect(status.message.contains("authentication credential"), "\(method): \(status.message)")
+      }
+    }
+  }
+
+  @Test(
+    "every REST method of the Realtime Database answers 401 with the product's body", arguments: credentials)
+  func rest(credential: String?) async throws {
+    try await with { running in
+      let port = running.server.databasePort ?? 0
+      for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
+        let client = try await RawClient.connect(port)
+        let header = credential.map { "Authorization: \($0)\r\n" } ?? ""
+        try await client.send(
+          "\(method) /a.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(header)Content-Length: 7\r\n\r\n{\"x\":1}"
+        )
+        let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+        #expect(answer.status == 401, "\(method)")
+        let body = credential == nil ? "Permission denied" : "Could not parse auth token."
+        #expect(answer.body == "{\n  \"error\" : \"\(body)\"\n}\n", "\(method): \(answer.body)")
+      }
+      let stream = try await RawClient.connect(port)
+      try await stream.send(
+        "GET /a.json HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n")
+      let answer = try RESTAnswer(String(decoding: await stream.readToEnd(), as: UTF8.self))
+      #expect(answer.status == 401 && answer.body.contains("Permission denied"))
+    }
+  }
+
+  @Test("a socket is greeted, and everything it asks for is denied; a credential is no good")
+  func socket() async throws {
+    try await with { running in
+      let client = try await RawClient.connect(running.server.databasePort ?? 0)
+      try await client.send(
+        "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+          + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+      #expect(try await client.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 101 "))
+      _ = try await RawSocket.readFrame(client)
+      let denied: [(String, String)] = [
+        (#""a":"q","b":{"p":"/x","h":""}"#, "permission_denied"),
+        (#""a":"g","b":{"p":"/x","q":{}}"#, "permission_denied"),
+        (#""a":"p","b":{"p":"/x","d":1}"#, "permission_denied"),
+        (#""a":"m","b":{"p":"/x","d":{"y":1}}"#, "permission_denied"),
+        (#""a":"o","b":{"p":"/x","d":1}"#, "permission_denied"),
+        (#""a":"auth","b":{"cred":"owner"}"#, "invalid_token"),
+        (#""a":"gauth","b":{"cred":"owner"}"#, "invalid_token"),
+        (#""a":"p","b":{"p":"/x","d":1}"#, "permission_denied"),
+      ]
+      for (number, (request, status)) in denied.enumerated() {
+        let text = #"{"t":"d","d":{"r":\#(number),\#(request)}}"#
+        try await client.send(RawSocket.frame(1, Array(text.utf8)))
+        let answer = String(decoding: try await RawSocket.readFrame(client).payload, as: UTF8.self)
+        #expect(answer.hasPrefix(#"{"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)""#), "\(answer)")
+      }
+      await client.close()
+    }
+  }
+}

@@ -1,0 +1,147 @@
+// Large messages are encoded beside the event loop; what a connection is told keeps its order all the same.
+
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import RealtimeModel
+import Testing
+
+@testable import Endpoints
+@testable import RealtimeEngine
+
+@Suite("Large pushes of the Realtime Database", .timeLimit(.minutes(1)))
+struct LargePushTests {
+  /// Takes what it is told, on its loop, and has every third push encoded apart.
+  private final class Receiver: LoopReceiver {
+    let told: Mailbox<String>
+    let eventLoop: any EventLoop
+    let encodedOnLoop = NIOLockedValueBox(0)
+
+    init(_ told: Mailbox<String>, _ eventLoop: any EventLoop) {
+      self.told = told
+      self.eventLoop = eventLoop
+    }
+
+    private func name(_ output: RealtimeOutput) -> String {
+      if case .push(let push) = output { push.path.description } else { "?" }
+    }
+
+    func receive(_ outputs: [RealtimeOutput]) {
+      eventLoop.preconditionInEventLoop()
+      for output in outputs { told.put(name(output)) }
+    }
+
+    func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
+      guard case .push(let push) = output, push.estimatedSize > 100 else { return nil }
+      let (loop, onLoop) = (eventLoop, encodedOnLoop)
+      return {
+        if loop.inEventLoop { onLoop.withLockedValue { $0 += 1 } }
+        return ByteBuffer(string: push.path.description)
+      }
+    }
+
+    func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
+      eventLoop.preconditionInEventLoop()
+      #expect(encoded.map { String(buffer: $0) } == name(output))
+      told.put(name(output))
+    }
+  }
+
+  private final class Held: Sendable {
+    let receiver: NIOLoopBound<Receiver>
+    let sink: LoopSink
+    init(_ receiver: Receiver, _ group: LoopSinkGroup) {
+      self.receiver = NIOLoopBound(receiver, eventLoop: group.eventLoop)
+      sink = LoopSink(group, receiver)
+    }
+  }
+
+  @Test(
+    "outputs keep their order however large and small ones alternate, and large ones leave the loop alone")
+  func order() async throws {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    let group = LoopSinkGroup(loop)
+    let told = Mailbox<String>(loop)
+    let held = try await loop.submit { Held(Receiver(told, loop), group) }.get()
+    var random = SystemRandomNumberGenerator()
+    var next = 0
+    while next < 2000 {
+      let outputs = (0..<Int.random(in: 1...9, using: &random)).map { offset in
+        RealtimeOutput.push(
+          RealtimePush(
+            Path(keys: [Key("\(next + offset)")]),
+            .set(.leaf(.string(String(repeating: "x", count: Bool.random(using: &random) ? 200 : 1))))))
+      }
+      next += outputs.count
+      group.deliver([RealtimeDelivery(sink: held.sink, outputs: outputs)])
+    }
+    for index in 0..<next { #expect(try await told.next() == "\(index)") }
+    let onLoop = try await loop.submit { held.receiver.value.encodedOnLoop.withLockedValue { $0 } }.get()
+    #expect(onLoop == 0)
+    // Nothing reaches a connection that has ended, also not what was being encoded then.
+    let late = RealtimePush("late", .set(.leaf(.string(String(repeating: "x", count: 1000)))))
+    try await loop.submit {
+      held.sink.receive([.push(late), .push(RealtimePush("later", .set(.empty)))])
+      held.sink.detach()
+    }.get()
+    await #expect(throws: DeadlinePassed.self) { try await told.next(within: .milliseconds(200)) }
+  }
+
+  @Test("a socket sees large and small changes in the order of the writes, its own answers behind them")
+  func socket() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.loopEncodingBytes = 10_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let writer = try await RawSocket.open(server)
+      let reader = try await RawSocket.open(server)
+      let text = String(repeating: "x", count: 20_000)
+      for socket in [writer, reader] {
+        try await socket.play(
+          [#"{"r":0,"a":"q","b":{"p":"/a","h":""}}"#],
+          expect: [#"{"r":0,"b":{"s":"ok","d":{}}}"#])
+      }
+      for number in 1...60 {
+        try await writer.send(
+          #"{"r":\#(number),"a":"p","b":{"p":"/a","d":"\#(number)\#(number % 3 == 0 ? text : "")"}}"#)
+      }
+      for number in 1...60 {
+        let push = #"{"a":"d","b":{"p":"a","d":"\#(number)\#(number % 3 == 0 ? text : "")"}}"#
+        #expect(try await writer.next() == push)
+        #expect(try await writer.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)
+        #expect(try await reader.next() == push)
+      }
+      // A large value read, with small requests before and behind it, answered in order.
+      try await reader.play(
+        [
+          #"{"r":1,"a":"g","b":{"p":"/b","q":{}}}"#, #"{"r":2,"a":"g","b":{"p":"/a","q":{}}}"#,
+          #"{"r":3,"a":"s","b":{}}"#, #"{"r":4,"a":"g","b":{"p":"/b","q":{}}}"#,
+        ],
+        expect: [
+          #"{"r":1,"b":{"s":"ok","d":null}}"#, #"{"r":2,"b":{"s":"ok","d":"60\#(text)"}}"#,
+          #"{"r":3,"b":{"s":"ok","d":""}}"#, #"{"r":4,"b":{"s":"ok","d":null}}"#,
+        ])
+    }
+  }
+
+  @Test("event streams see large and small changes in the order of the writes")
+  func events() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.loopEncodingBytes = 10_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let client = try await HTTP2Client.open(server.port.port)
+      let events = try await client.request(.GET, "/a.json", headers: ["accept": "text/event-stream"])
+      #expect(try await events.next() == "200")
+      _ = try await events.next()
+      let database = try await server.engine.database("default-ns")
+      let text = String(repeating: "x", count: 20_000)
+      let values = (1...60).map { "\($0)\($0 % 3 == 0 ? text : "")" }
+      for value in values { _ = try await database.set("a", to: .leaf(.string(value)), as: .anonymous) }
+      var seen = ""
+      let expected = values.map { "event: put\ndata: {\"path\":\"/\",\"data\":\"\($0)\"}\n\n" }.joined()
+      while seen.utf8.count < expected.utf8.count { seen += try await events.next() }
+      #expect(seen == expected)
+      await client.close()
+    }
+  }
+}

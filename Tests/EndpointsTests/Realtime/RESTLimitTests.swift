@@ -1,0 +1,124 @@
+// Requests over HTTP/1.1 that come slowly, or that are too much: each is answered in the product's words, on a
+// connection that then ends, and nobody else notices.
+
+import Endpoints
+import NIOCore
+import RealtimeModel
+import Testing
+
+@Suite("Limits of REST over HTTP/1.1", .timeLimit(.minutes(1)))
+struct RESTLimitTests {
+  private let tooBig = "Data to write exceeds the maximum size that can be modified with a single request."
+
+  @Test("a body that does not come, or comes drop by drop, is answered 408")
+  func slowBody() async throws {
+    var port = PortLimits()
+    port.requestBodyTimeout = .milliseconds(400)
+    port.requestBodyRate = 1 << 20
+    try await RealtimeTestServer.run(port: port) { server in
+      let silent = try await RawClient.connect(server.port.port)
+      try await silent.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n\"begun")
+      let dripping = try await RawClient.connect(server.port.port)
+      try await dripping.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+      let channel = dripping.channel
+      let drops = Task {
+        while !Task.isCancelled, (try? await channel.writeAndFlush(ByteBuffer(string: "1\r\nx\r\n"))) != nil {
+          try? await Task.sleep(for: .milliseconds(20))
+        }
+      }
+      #expect(try await server.rest("PUT", "/c.json", body: "1").status == 200)
+      for client in [silent, dripping] {
+        let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+        #expect(answer.status == 408 && answer.headers["connection"] == "close")
+        #expect(answer.body == "{\n  \"error\" : \"The request did not arrive whole in time.\"\n}\n")
+      }
+      drops.cancel()
+      #expect(try await server.rest("GET", "/a.json").body == "null")
+    }
+  }
+
+  @Test("a body that comes at a fair rate may take longer than the deadline")
+  func fairBody() async throws {
+    var port = PortLimits()
+    port.requestBodyTimeout = .milliseconds(200)
+    port.requestBodyRate = 1000
+    try await RealtimeTestServer.run(port: port) { server in
+      let client = try await RawClient.connect(server.port.port)
+      let text = String(repeating: "x", count: 60_000)
+      try await client.send(
+        "PUT /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(text.utf8.count + 2)\r\n\r\n\"\(text)"
+      )
+      // Three times the deadline, and far within the minute that so many bytes have earned.
+      try await Task.sleep(for: .milliseconds(600))
+      try await client.send("\"")
+      #expect(String(decoding: await client.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 200 "))
+    }
+  }
+
+  @Test("a head that never ends is cut off, also the second one of a connection")
+  func slowHead() async throws {
+    var port = PortLimits()
+    port.requestHeadTimeout = .milliseconds(400)
+    try await RealtimeTestServer.run(port: port) { server in
+      let first = try await RawClient.connect(server.port.port)
+      try await first.send("GET /a.json HTTP/1.1\r\nHost: h\r\nX-A: ")
+      let second = try await RawClient.connect(server.port.port)
+      try await second.send("GET /a.json HTTP/1.1\r\nHost: h\r\n\r\nGET /a.json HTTP/1.1\r\nX-A: ")
+      #expect(await first.readToEnd().isEmpty)
+      #expect(String(decoding: await second.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 200 "))
+    }
+  }
+
+  @Test("a body that is announced too large is refused before it is sent")
+  func announced() async throws {
+    try await RealtimeTestServer.run { server in
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send(
+        "PUT /a.json HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 999999999999\r\n\r\n")
+      let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+      #expect(answer.status == 400 && answer.body.contains(tooBig))
+    }
+  }
+
+  @Test("who sends too much reads why, although there was more to send")
+  func tooMuch() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.data.restWriteBytes = 100_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+      let chunk = "4000\r\n" + String(repeating: "x", count: 0x4000) + "\r\n"
+      let channel = client.channel
+      let sending = Task {
+        for _ in 0..<500 {
+          guard (try? await channel.writeAndFlush(ByteBuffer(string: chunk))) != nil else { return }
+        }
+      }
+      let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+      #expect(answer.status == 400 && answer.body.contains(tooBig))
+      await sending.value
+      #expect(try await server.rest("PUT", "/a.json", body: "1").status == 200)
+    }
+  }
+
+  @Test("a connection holds no more of bodies than its budget")
+  func budget() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.connectionBodyBytes = 50_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let text = "\"" + String(repeating: "x", count: 60_000) + "\""
+      let answer = try await server.rest("PUT", "/a.json", body: text)
+      #expect(answer.status == 503 && answer.body.contains("exceed the limit of 50000 bytes"))
+      let client = try await RawClient.connect(server.port.port)
+      // One after the other they have it each for themselves.
+      let small = "\"" + String(repeating: "x", count: 30_000) + "\""
+      for _ in 0..<10 {
+        try await client.send(
+          "PUT /a.json?print=silent HTTP/1.1\r\nHost: h\r\nContent-Length: \(small.utf8.count)\r\n\r\n\(small)"
+        )
+        #expect(try await client.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 204 "))
+      }
+      await client.close()
+    }
+  }
+}
