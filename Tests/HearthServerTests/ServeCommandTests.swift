@@ -78,26 +78,43 @@ struct ServeCommandTests {
     #expect(await fourth.wait() == 0)
   }
 
-  @Test("A taken port says which and by what flag to change it")
+  @Test("A taken port says which and by what flag to change it, and nothing else is held meanwhile")
   func portTaken() async throws {
     let first = try HearthProcess(["serve", "--ephemeral"] + Self.free)
     try await first.wait(for: "ready\n")
-    let port = try first.port(of: "Cloud Firestore")
-    let said = try await refusal(["--ephemeral", "--firestore-port", "\(port)", "--database-port", "0"])
-    #expect(said.contains("\(port)"))
-    #expect(said.contains("--firestore-port"))
+    let directory = try temporaryDirectory()
+    defer { try? FileManager.default.removeItem(at: directory) }
+    for (product, flag, other) in [
+      ("Cloud Firestore", "--firestore-port", "--database-port"),
+      ("Realtime Database", "--database-port", "--firestore-port"),
+    ] {
+      let port = try first.port(of: product)
+      let said = try await refusal(["--data", directory.path, "--emulator", flag, "\(port)", other, "0"])
+      #expect(said.contains("\(product): Port \(port) on 127.0.0.1 is taken by another process."), "\(said)")
+      #expect(said.contains("Choose another with \(flag)"), "\(said)")
+    }
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
   }
 
-  @Test("A firebase.json in the working directory that names rules stops the start")
-  func rulesFile() async throws {
+  @Test(
+    "A firebase.json that names rules stops the start, wherever it lies",
+    arguments: [("firestore", "firestore.rules"), ("database", "database.rules.json")])
+  func rulesFile(section: String, name: String) async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
-    try Data(#"{"firestore": {"rules": "firestore.rules"}}"#.utf8).write(
-      to: directory.appendingPathComponent("firebase.json"))
-    let said = try await refusal(["--ephemeral"] + Self.free, directory: directory)
-    #expect(said.contains("firestore.rules"))
+    let file = directory.appendingPathComponent("firebase.json")
+    try Data("{\"\(section)\": {\"rules\": \"\(name)\"}}".utf8).write(to: file)
+    // Found in the working directory, named by flag, named by variable: also while an emulator is asked for.
+    for said in [
+      try await refusal(["--ephemeral"] + Self.free, directory: directory),
+      try await refusal(["--ephemeral", "--config", file.path] + Self.free),
+      try await refusal(["--ephemeral"] + Self.free, environment: ["HEARTH_CONFIG": file.path]),
+    ] {
+      #expect(
+        said.contains("names the rules file '\(name)'") && said.contains("does not enforce rules"), "\(said)")
+      #expect(said.contains("--config"), "\(said)")
+    }
   }
 
   @Test("An emulator does not listen beyond loopback unless told to")
@@ -128,16 +145,89 @@ struct ServeCommandTests {
     #expect(await process.wait() == 0)
   }
 
-  @Test("--help names every option and the defaults")
+  /// Every option, with its default as it is told.
+  private static let options: [String: String?] = [
+    "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
+    "--firestore-port": "8080", "--database-port": "9000", "--emulator": nil, "--allow-remote-emulator": nil,
+    "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--log-level": "notice",
+  ]
+
+  @Test("--help lists exactly the options there are, with their defaults")
   func help() async throws {
     let process = try HearthProcess(["serve", "--help"])
     #expect(await process.wait() == 0)
-    for text in [
-      "--data", "--ephemeral", "--project", "--host", "--firestore-port", "8080", "--database-port", "9000",
-      "--emulator", "--allow-remote-emulator", "--tls-cert", "--tls-key", "--config", "--log-level", "notice",
-      "HEARTH_",
-    ] {
-      #expect(process.output.contains(text), "\(text)")
+    // An option's entry begins with it; what follows belongs to it until the next.
+    var entries: [String: String] = [:]
+    var current = ""
+    for line in process.output.split(separator: "\n") {
+      let text = line.drop { $0 == " " }
+      if line.hasPrefix("  -"), let name = text.split(separator: " ").first(where: { $0.hasPrefix("--") }) {
+        current = String(name)
+      }
+      entries[current, default: ""] += text + " "
     }
+    entries[""] = nil
+    #expect(Set(entries.keys) == Set(Self.options.keys).union(["--help"]))
+    for (name, preset) in Self.options {
+      if let preset { #expect(entries[name]?.contains("(default: \(preset)") == true, "\(name)") }
+    }
+    #expect(process.output.contains("HEARTH_"))
+  }
+
+  @Test("An option that is none is refused, and so is each that has a value without one")
+  func unknownOptions() async throws {
+    #expect(try await refusal(["--ephemeral", "--rules", "x"]).contains("--rules"))
+    for (name, _) in Self.options
+    where !["--ephemeral", "--emulator", "--allow-remote-emulator"].contains(name) {
+      #expect(try await refusal([name]).contains(name), "\(name)")
+    }
+  }
+
+  @Test("Every option that --help lists does what it says")
+  func effects() async throws {
+    let directory = try temporaryDirectory()
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let data = directory.appendingPathComponent("data").path
+    let file = directory.appendingPathComponent("other.json")
+    try Data(#"{"emulators": {"firestore": {"host": "127.0.0.4"}}}"#.utf8).write(to: file)
+
+    /// Runs a server and returns what it printed, logged, and left of a write.
+    func run(_ arguments: [String], _ body: (HearthProcess) async throws -> Void) async throws
+      -> HearthProcess
+    {
+      let process = try HearthProcess(["serve", "--firestore-port", "0", "--database-port", "0"] + arguments)
+      try await process.wait(for: "ready\n")
+      try await body(process)
+      process.signal(SIGTERM)
+      #expect(await process.wait() == 0, "\(arguments): \(process.errors)")
+      return process
+    }
+    func rest(_ process: HearthProcess, _ request: String, _ body: String = "") async throws -> String {
+      try await PlainRequest.answer(try process.port(of: "Realtime Database"), request, body)
+    }
+
+    _ = try await run(["--ephemeral"]) { process in
+      let denied = try await rest(process, "PUT /a.json", "1")
+      #expect(denied.hasPrefix("HTTP/1.1 401 "))
+    }
+    _ = try await run(["--data", data, "--emulator", "--project", "demo-tea"]) { process in
+      let written = try await rest(process, "PUT /a.json", "1")
+      #expect(written.hasPrefix("HTTP/1.1 200 "))
+      // A request that names no database reaches that of the project.
+      let read = try await rest(process, "GET /a.json?ns=demo-tea-default-rtdb")
+      #expect(read.hasSuffix("1"))
+    }
+    _ = try await run(["--data", data, "--emulator"]) { process in
+      let read = try await rest(process, "GET /a.json?ns=demo-tea-default-rtdb")
+      #expect(read.hasSuffix("1"))
+    }
+    let hosted = try await run(["--ephemeral", "--emulator", "--host", "127.0.0.3"]) { _ in }
+    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 3)
+    let remote = try await run(
+      ["--ephemeral", "--emulator", "--host", "0.0.0.0", "--allow-remote-emulator"]) { _ in }
+    #expect(remote.output.contains("http://0.0.0.0:"))
+    let configured = try await run(["--ephemeral", "--emulator", "--config", file.path]) { _ in }
+    #expect(configured.output.contains("Cloud Firestore listens on http://127.0.0.4:"))
+    #expect(configured.output.contains("Realtime Database listens on http://127.0.0.1:"))
   }
 }

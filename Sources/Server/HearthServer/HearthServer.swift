@@ -162,6 +162,7 @@ public final class HearthServer: Sendable {
         case .addressInUse: " Choose another with \(flag), or 0 for any free one."
         case .notPermitted: " Choose one above 1023 with \(flag)."
         case .addressUnavailable: " Choose another with --host."
+        case .tls: " Give the key that belongs to the certificate (--tls-cert, --tls-key)."
         default: ""
         }
       throw HearthError("\(product): \(error)\(advice)")
