@@ -121,7 +121,9 @@ let package = Package(
         "FirebaseCore", "FirebaseSharedSwift", "FirestoreModel", "FirestoreProtobuf",
         "FirestoreWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), http2, hpack, tls, protobuf,
       ]),
-    module("Firebase", in: "SDK", ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore"]),
+    module(
+      "Firebase", in: "SDK",
+      ["FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "FirebaseSharedSwift"]),
 
     // Examples, so that CI builds and plays what a reader learns from.
     .executableTarget(

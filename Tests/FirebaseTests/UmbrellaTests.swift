@@ -62,4 +62,19 @@ private struct Item: Codable, Equatable, Sendable {
     #expect(await shop.app.delete())
     await server.stop()
   }
+
+  @Test func whatTheGuidesNameIsThere() throws {
+    let options = TransactionOptions()
+    options.maxAttempts = 3
+    #expect(options.maxAttempts == 3 && FirestoreCacheSizeUnlimited == -1)
+    let observer: LoadBundleObserverHandle? = nil
+    #expect(observer == nil)
+    let encoded = try Firestore.Encoder().encode(["a": 1])
+    #expect(encoded["a"] as? Int == 1)
+    #expect(try Firestore.Decoder().decode([String: Int].self, from: encoded) == ["a": 1])
+    let structure = try Database.Encoder().encode(["a": 1])
+    #expect(try Database.Decoder().decode([String: Int].self, from: structure) == ["a": 1])
+    let cause: any Error = FirestoreEncodingError.encodingIsNotSupported("x")
+    #expect(cause is FirestoreEncodingError && !(cause is FirestoreDecodingError))
+  }
 }

@@ -1,0 +1,41 @@
+// Every public name of the two databases is exported by the umbrella, which names them one by one.
+
+import Foundation
+import Testing
+
+@Suite struct UmbrellaNamesTests {
+  /// Names that stay out: both databases have one, and an explicit import says which is meant.
+  private let shared = ["ServerTimestamp"]
+
+  private func sources(_ folder: String) throws -> [String] {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources/SDK/\(folder)")
+    let files = try #require(FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil))
+    return try files.compactMap { file in
+      guard let url = file as? URL, url.pathExtension == "swift" else { return nil }
+      return try String(contentsOf: url, encoding: .utf8)
+    }
+  }
+
+  @Test(arguments: ["FirebaseDatabase", "FirebaseFirestore"])
+  func theUmbrellaExportsEveryPublicName(of module: String) throws {
+    let declaration =
+      /^(?:@\w+(?:\([^)]*\))? )*(?:public|open) (?:(?:final|indirect|nonisolated(?:\(unsafe\))?) )*(class|struct|enum|protocol|typealias|let|var|func) (\w+)/
+    var exports: Set<Substring> = []
+    for line in try sources("Firebase").flatMap({ $0.split(separator: "\n") }) {
+      if line.hasPrefix("@_exported import "), let name = line.split(separator: ".").last,
+        line.contains(" \(module).")
+      {
+        exports.insert(name)
+      }
+    }
+    var found: Set<Substring> = []
+    for line in try sources(module).flatMap({ $0.split(separator: "\n") }) {
+      guard let match = line.firstMatch(of: declaration) else { continue }
+      found.insert(match.2)
+    }
+    #expect(found.count >= 9)
+    let missing = found.subtracting(exports).subtracting(shared.map { Substring($0) })
+    #expect(missing.isEmpty, "not exported by the umbrella: \(missing.sorted())")
+  }
+}
