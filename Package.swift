@@ -181,7 +181,7 @@ let package = Package(
       of: "FirebaseDatabase",
       [
         "FirebaseDatabase", "FirebaseCore", "FirebaseSharedSwift", "RealtimeModel", "RealtimeWire",
-        "HearthServer", "RandomModels", "ServerFixture",
+        "HearthServer", "RandomModels", "ServerFixture", nio("NIOCore"), nio("NIOPosix"),
       ]),
     tests(
       of: "FirebaseFirestore",

@@ -139,8 +139,10 @@ open class Database: NSObject, @unchecked Sendable {
     guard (1...65_535).contains(port) else {
       usageException("NSInvalidArgumentException", "Cannot connect to port \(port).")
     }
+    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+    let name = isBracketed ? String(host.dropFirst().dropLast()) : host
     change("useEmulator(withHost:port:)", "NSInternalInconsistencyException") { state in
-      state.endpoint.host = host.lowercased()
+      state.endpoint.host = name.lowercased()
       state.endpoint.port = port
       state.endpoint.isSecure = false
     }

@@ -67,7 +67,8 @@ extension DatabaseQuery {
     return (event.snapshot, event.previousKey)
   }
 
-  /// The query's events as a sequence, which ends with an error if the server ends the observation.
+  /// The query's events as a sequence, which ends with an error if the server ends the observation, and
+  /// without one when the app is deleted.
   ///
   /// ```swift
   /// for try await snapshot in ref.snapshots() { print(snapshot.value ?? "") }
@@ -81,10 +82,22 @@ extension DatabaseQuery {
     let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =
       eventType == .value ? .bufferingNewest(1) : .unbounded
     return AsyncThrowingStream(bufferingPolicy: policy) { continuation in
+      let feed = Feed(continuation)
       let handle = register(
-        eventType, isSingle: false, { snapshot, _ in continuation.yield(snapshot) },
-        { continuation.finish(throwing: $0) })
+        eventType, isSingle: false, { snapshot, _ in feed.continuation.yield(snapshot) },
+        { feed.continuation.finish(throwing: $0) })
       continuation.onTermination = { [self] _ in removeObserver(withHandle: handle) }
     }
   }
+}
+
+/// Ends a sequence when nobody can feed it any more: the observer's blocks alone hold it.
+private final class Feed: Sendable {
+  let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
+
+  init(_ continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation) {
+    self.continuation = continuation
+  }
+
+  deinit { continuation.finish() }
 }

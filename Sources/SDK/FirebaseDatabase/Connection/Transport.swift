@@ -36,8 +36,13 @@ final class Transport: Sendable {
   static let handshakeTimeout = TimeAmount.seconds(30)
 
   /// Opens a WebSocket; failure is reported as `closed`.
+  ///
+  /// - Parameters:
+  ///   - resolver: finds the addresses of the server's name; the system's where nil.
+  ///   - patience: how long the server may take to accept, and then to open the WebSocket.
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, tls: NIOSSLContext?,
+    resolver: (any Resolver & Sendable)? = nil, patience: TimeAmount = handshakeTimeout,
     events: TransportEvents
   ) -> Transport {
     let transport = Transport(events: events)
@@ -49,7 +54,8 @@ final class Transport: Sendable {
     if let lastSession { uri += "&ls=\(lastSession.percentEncodedForQuery)" }
     let request = (uri: uri, authority: server.authority)
     ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .connectTimeout(Transport.handshakeTimeout)
+      .resolver(resolver)
+      .connectTimeout(patience)
       .channelOption(.tcpOption(.tcp_nodelay), value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -64,7 +70,7 @@ final class Transport: Sendable {
       .connect(host: server.host, port: server.effectivePort)
       .whenComplete { result in
         switch result {
-        case .success(let channel): transport.opened(channel)
+        case .success(let channel): transport.opened(channel, patience: patience)
         case .failure(let error): transport.failed("\(error)")
         }
       }
@@ -78,10 +84,12 @@ final class Transport: Sendable {
         try channel.pipeline.syncOperations.addHandlers(
           NIOWebSocketFrameAggregator(
             minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 1 << 16, maxAccumulatedFrameSize: 1 << 24),
-          MessageHandler(events: transport.deliveringEvents))
+          MessageHandler(events: transport.events(of: channel)))
       }
     }
-    let handler = UpgradeRequestHandler(uri: uri, authority: authority) { reason in transport.failed(reason) }
+    let handler = UpgradeRequestHandler(uri: uri, authority: authority) { [weak channel] reason in
+      if let channel { transport.failed(channel, reason) }
+    }
     try channel.pipeline.syncOperations.addHTTPClientHandlers(
       leftOverBytesStrategy: .forwardBytes,
       withClientUpgrade: (
@@ -95,27 +103,45 @@ final class Transport: Sendable {
     try channel.pipeline.syncOperations.addHandler(handler)
   }
 
-  /// The owner's events, cut off once the transport is closed.
-  private var deliveringEvents: TransportEvents {
+  /// The owner's events, cut off once the transport is closed. A name with several addresses makes
+  /// several channels, and only the one that won speaks for the transport.
+  private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
-      received: { message in
-        let isClosed = self.state.withLock { state in
-          if case .closed = state { return true }
-          return false
-        }
-        if !isClosed { self.events.received(message) }
+      received: { [weak channel] message in
+        if let channel, self.isOpen(on: channel) { self.events.received(message) }
       },
-      closed: { self.failed($0) })
+      closed: { [weak channel] reason in
+        if let channel { self.failed(channel, reason) }
+      })
   }
 
-  private func opened(_ channel: any Channel) {
+  private func isOpen(on channel: any Channel) -> Bool {
+    state.withLock { state in
+      if case .open(let current) = state { return current === channel }
+      return false
+    }
+  }
+
+  private func opened(_ channel: any Channel, patience: TimeAmount) {
     let isClosed = state.withLock { state in
       if case .closed = state { return true }
       state = .open(channel)
       return false
     }
     if isClosed { channel.close(promise: nil) }
-    channel.closeFuture.whenComplete { _ in self.failed(nil) }
+    let timer = channel.eventLoop.scheduleTask(in: patience) {
+      let handler = try? channel.pipeline.syncOperations.handler(type: MessageHandler.self)
+      if handler == nil { self.failed("The server did not open a WebSocket") }
+    }
+    channel.closeFuture.whenComplete { _ in
+      timer.cancel()
+      self.failed(nil)
+    }
+  }
+
+  /// Ends the transport if the channel is the one that it uses, and the channel alone otherwise.
+  private func failed(_ channel: any Channel, _ reason: String?) {
+    if isOpen(on: channel) { failed(reason) } else { channel.close(promise: nil) }
   }
 
   private func failed(_ reason: String?) {

@@ -243,8 +243,15 @@ final class Repository: @unchecked Sendable {
     enqueue { $0.connection.resume(.user) }
   }
 
-  /// Closes the connection for good, because the app is gone.
+  /// Closes the connection for good, because the app is gone. Observers hear nothing more; what waits for
+  /// the server is told that it waits for nothing.
   func shutdown() {
-    enqueue { $0.connection.interrupt(.shutdown, at: Repository.uptime) }
+    enqueue { repository in
+      repository.connection.interrupt(.shutdown, at: Repository.uptime)
+      repository.observers = [:]
+      repository.purgeOutstandingWrites()
+      for id in repository.gets.keys { repository.gets[id]?.isOverdue = true }
+      repository.failOverdueGets()
+    }
   }
 }

@@ -1,23 +1,37 @@
 // Snapshots as asynchronous sequences.
 //
 // Invariant: the listener behind a sequence lives as long as its iterator is being read: it is
-// removed when the reading task ends or the iterator goes away.
+// removed when the reading task ends or the iterator goes away, and a sequence whose listener is gone,
+// as after `terminate()`, ends.
 
 import Foundation
+
+/// Ends a sequence when nobody can feed it any more: the listener's closure alone holds it.
+private final class Feed<Element: Sendable>: Sendable {
+  private let continuation: AsyncThrowingStream<Element, any Error>.Continuation
+
+  init(_ continuation: AsyncThrowingStream<Element, any Error>.Continuation) {
+    self.continuation = continuation
+  }
+
+  deinit { continuation.finish() }
+
+  func take(_ snapshot: Element?, _ error: (any Error)?) {
+    if let snapshot {
+      continuation.yield(snapshot)
+    } else {
+      continuation.finish(throwing: error ?? FirestoreErrorCode(.unknown).object)
+    }
+  }
+}
 
 /// Builds the stream behind both sequences.
 private func stream<Element: Sendable>(
   _ listen: (@escaping (Element?, (any Error)?) -> Void) -> any ListenerRegistration
 ) -> AsyncThrowingStream<Element, any Error> {
   AsyncThrowingStream { continuation in
-    let registration = AppClosure(
-      call: listen { snapshot, error in
-        if let snapshot {
-          continuation.yield(snapshot)
-        } else {
-          continuation.finish(throwing: error ?? FirestoreErrorCode(.unknown).object)
-        }
-      })
+    let feed = Feed(continuation)
+    let registration = AppClosure(call: listen { feed.take($0, $1) })
     continuation.onTermination = { _ in registration.call.remove() }
   }
 }

@@ -1,0 +1,183 @@
+// What the guides teach about lists and observers, played against a real server; and servers that are
+// hard to reach.
+
+import Dispatch
+import FirebaseCore
+import Foundation
+import HearthServer
+import NIOCore
+import NIOPosix
+import RealtimeModel
+import RealtimeWire
+import Testing
+
+@testable import FirebaseDatabase
+
+/// Finds two addresses for every name, of which nobody listens on the first.
+private final class TwoAddresses: Resolver, Sendable {
+  func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+    MultiThreadedEventLoopGroup.singleton.next()
+      .makeCompletedFuture { [try SocketAddress(ipAddress: "::1", port: 1)] }
+  }
+
+  func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+    MultiThreadedEventLoopGroup.singleton.next()
+      .makeCompletedFuture { [try SocketAddress(ipAddress: "127.0.0.1", port: port)] }
+  }
+
+  func cancelQueries() {}
+}
+
+@Suite("The guides' flows", .timeLimit(.minutes(2)))
+struct GuideTests {
+  @Test("a name with a dead address and a live one is reached")
+  func twoAddresses() async throws {
+    let server = try await TestServer.start()
+    let heard = Recorder<String>()
+    let transport = Transport.open(
+      to: DatabaseEndpoint(host: "two.example", port: server.port, isSecure: false, namespace: "demo-two"),
+      host: nil, lastSession: nil, tls: nil, resolver: TwoAddresses(),
+      events: TransportEvents(
+        received: { message in
+          if case .control(.hello) = message { heard.record("hello") }
+        }, closed: { heard.record("closed \($0 ?? "")") }))
+    #expect(try await heard.next() == "hello")
+    transport.close()
+    await server.stop([])
+  }
+
+  @Test("a server that accepts and never answers is given up")
+  func silence() async throws {
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .bind(host: "127.0.0.1", port: 0).get()
+    let heard = Recorder<String>()
+    let transport = Transport.open(
+      to: DatabaseEndpoint(
+        host: "127.0.0.1", port: channel.localAddress?.port, isSecure: false, namespace: "demo-silent"),
+      host: nil, lastSession: nil, tls: nil, patience: .milliseconds(500),
+      events: TransportEvents(received: { _ in }, closed: { heard.record("closed \($0 ?? "")") }))
+    #expect(try await heard.next() == "closed The server did not open a WebSocket")
+    transport.close()
+    try await channel.close()
+  }
+
+  @Test("an emulator is reached by localhost, and by IPv6's loopback with and without brackets in its URL")
+  func emulatorNames() async throws {
+    let server = try await TestServer.start()
+    let client = try Client(port: 9, namespace: "demo-names")
+    client.database.useEmulator(withHost: "localhost", port: server.port)
+    try await within { [ref = client.ref] in _ = try await ref.child("a").setValue(1) }
+    await server.stop([client])
+    for host in ["::1", "[::1]"] {
+      let client = try Client(port: 9, namespace: "demo-six")
+      client.database.useEmulator(withHost: host, port: 9000)
+      #expect(client.ref.url == "http://[::1]:9000")
+      await client.close()
+    }
+  }
+
+  @Test("keys made one after the other order a list, also those made offline")
+  func autoIDs() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let list = clients[0].ref.child("list")
+    var keys: [String] = []
+    for n in 0..<20 {
+      if n == 10 { clients[0].database.goOffline() }
+      let child = list.childByAutoId()
+      child.put(["n": n])
+      keys.append(child.key ?? "")
+    }
+    clients[0].database.goOnline()
+    let written = keys
+    #expect(written.sorted() == written && Set(written).count == 20)
+    try await within { _ = try await list.child("zz").setValue(0) }
+    let other = clients[1].ref.child("list")
+    let read = try await within { try await other.queryOrderedByKey().queryLimited(toFirst: 20).getData() }
+    #expect(read.children.compactMap { ($0 as? DataSnapshot)?.key } == written)
+    await server.stop(clients)
+  }
+
+  @Test("a child that moves is told with its new neighbour, and changed as well")
+  func moves() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let list = clients[0].ref.child("scores")
+    try await within { _ = try await list.setValue(["a": 1, "b": 2, "c": 3]) }
+    let moved = Recorder<String>()
+    let query = clients[1].ref.child("scores").queryOrderedByValue()
+    query.observe(.childMoved, andPreviousSiblingKeyWith: { moved.record("\($0.key) after \($1 ?? "-")") })
+    let values = Recorder<String>()
+    query.observe(.value) { snapshot in
+      values.record(snapshot.children.compactMap { ($0 as? DataSnapshot)?.key }.joined())
+    }
+    _ = try await values.first { $0 == "abc" }
+    try await within { _ = try await list.child("a").setValue(9) }
+    #expect(try await moved.next() == "a after c")
+    _ = try await values.first { $0 == "bca" }
+    try await within { _ = try await list.updateChildValues(["c": 0, "b": 1]) }
+    _ = try await values.first { $0 == "cba" }
+    await server.stop(clients)
+  }
+
+  @Test("removing by handle takes one observer, removing all takes a place's and leaves its children's")
+  func removal() async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(2)
+    let place = clients[0].ref.child("place")
+    let (one, two, query, below) = (
+      Recorder<String>(), Recorder<String>(), Recorder<String>(), Recorder<String>()
+    )
+    let handle = place.observe(.value) { one.record(text($0.value)) }
+    place.observe(.value) { two.record(text($0.value)) }
+    place.queryLimited(toFirst: 1).observe(.value) { query.record(text($0.value)) }
+    place.child("a").observe(.value) { below.record(text($0.value)) }
+    for recorder in [one, two, query, below] { _ = try await recorder.first { $0 == "null" } }
+    place.removeObserver(withHandle: handle)
+    let writer = clients[1].ref.child("place/a")
+    try await within { _ = try await writer.setValue(1) }
+    _ = try await two.first { $0 == #"{"a":1}"# }
+    _ = try await query.first { $0 == #"{"a":1}"# }
+    place.removeAllObservers()
+    try await within { _ = try await writer.setValue(2) }
+    _ = try await below.first { $0 == "2" }
+    clients[0].queue.sync {}
+    #expect(
+      one.recorded == ["null"] && two.recorded.last == #"{"a":1}"# && query.recorded.last == #"{"a":1}"#)
+    await server.stop(clients)
+  }
+
+  @Test("when the app is deleted its sequences end and what waits for the server is told")
+  func deletion() async throws {
+    let client = try Client.alone()
+    let ends = Recorder<String>()
+    let began = Recorder<String>()
+    let place = client.ref.child("a")
+    place.put(1)
+    Task {
+      do {
+        for try await snapshot in place.snapshots() { began.record(text(snapshot.value)) }
+        ends.record("sequence")
+      } catch { ends.record("\(error)") }
+    }
+    _ = try await began.first { $0 == "1" }
+    Task {
+      began.record("writing")
+      do { try await place.child("b").setValue(2) } catch { ends.record("write \((error as NSError).code)") }
+    }
+    Task {
+      began.record("transacting")
+      do {
+        _ = try await place.child("c").runTransactionBlock { data in
+          data.value = 1
+          return TransactionResult.success(withValue: data)
+        }
+      } catch { ends.record("transaction") }
+    }
+    _ = try await began.first { $0.contains("b") }
+    await client.close()
+    var seen: Set<String> = []
+    while seen.count < 3 { seen.insert(try await ends.next()) }
+    #expect(seen.contains("sequence") && seen.contains("transaction"))
+  }
+}
