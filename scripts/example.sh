@@ -14,10 +14,10 @@ finish() {
 }
 trap finish EXIT
 
-# Waits until a file holds a line, for at most 30 seconds.
+# Waits until a file holds a line, for at most a minute.
 expect() {
   local who=$1 line=$2
-  for _ in $(seq 300); do
+  for _ in $(seq 600); do
     if grep -qxF -- "$line" "$folder/$who.out"; then
       echo "  $who saw: $line"
       return
@@ -32,10 +32,16 @@ expect() {
   exit 1
 }
 
-"$bin/hearth" serve --ephemeral --emulator --firestore-port 0 --database-port 0 \
-  >"$folder/server.out" 2>&1 &
-pids+=($!)
-expect server ready
+# Starts the server on the same data, and on the same port from the second time on.
+serve() {
+  rm -f "$folder/server.out"
+  "$bin/hearth" serve --data "$folder/data" --emulator --firestore-port "${1:-0}" --database-port 0 \
+    >"$folder/server.out" 2>&1 &
+  server=$!
+  pids+=("$server")
+  expect server ready
+}
+serve
 address=$(sed -n 's#^Cloud Firestore listens on http://\([^ ]*\).*#\1#p' "$folder/server.out")
 echo "server on $address"
 
@@ -73,9 +79,23 @@ expect ann "~ [x] buy milk"
 expect bob "~ [x] buy milk"
 ann delete 2
 expect ann "deleted call the bank"
+expect ann "- [ ] call the bank"
 expect bob "- [ ] call the bank"
 bob list
 expect bob "1. [x] buy milk"
+
+# The server is killed; what is added meanwhile arrives when it is back, with everything from before.
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+ann add pay the rent
+serve "${address##*:}"
+expect ann "added pay the rent"
+expect bob "+ [ ] pay the rent"
+bob add water the plants
+expect ann "+ [ ] water the plants"
+bob list
+expect bob "2. [ ] pay the rent"
+expect bob "3. [ ] water the plants"
 bob delete 7
 expect bob "there is no number 7"
 ann quit
