@@ -63,6 +63,8 @@ struct ServerStreamTests {
   func wrongMethod() {
     let answer = rejection(request([(":method", "GET")]))
     #expect(answer?.headers.first(name: ":status") == "405")
+    #expect(
+      answer?.headers.first { _ in true }?.name == ":status", "a pseudo-header behind others is not HTTP/2")
     #expect(answer?.headers.first(name: "allow") == "POST")
   }
 

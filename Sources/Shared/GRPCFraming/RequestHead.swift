@@ -93,8 +93,11 @@ public struct GRPCRejection: Error, Sendable, Equatable {
 
   static func http(_ code: Int, _ message: String) -> GRPCRejection {
     let status = GRPCStatus(.init(answeredByHTTPStatus: code), message)
-    var headers = GRPCServerStream.trailersOnly(status)
-    headers.replaceOrAdd(name: ":status", value: String(code))
+    // The pseudo-header comes first: a block in any other order is not HTTP/2 and must not be sent.
+    var headers: HPACKHeaders = [":status": String(code)]
+    for (name, value, _) in GRPCServerStream.trailersOnly(status) where name != ":status" {
+      headers.add(name: name, value: value)
+    }
     if code == 405 { headers.add(name: "allow", value: "POST") }
     return GRPCRejection(headers: headers, status: status)
   }

@@ -284,6 +284,19 @@ struct TransportTests {
     }
   }
 
+  @Test("A gRPC request that is no POST is answered, and its connection goes on", arguments: [true, false])
+  func wrongMethod(endStream: Bool) async throws {
+    try await withEcho { _, client in
+      let headers: HPACKHeaders = [
+        ":method": "GET", ":scheme": "http", ":path": "/test.Echo/Unary", ":authority": "localhost",
+        "content-type": "application/grpc", "te": "trailers",
+      ]
+      let status = try await client.open(headers: headers, endStream: endStream).status()
+      #expect(status.message.contains("POST"), "\(status)")
+      try await expectEcho(client)
+    }
+  }
+
   @Test("A drain ends conversations with UNAVAILABLE, lets calls finish, and closes the connection")
   func drain() async throws {
     let echo = try await EchoPort.start()
