@@ -34,7 +34,7 @@ struct CommitRequestTests {
     var source = RandomValues(seed: 61)
     for _ in 0..<1500 {
       let writes = (0..<source.below(4)).map { _ in source.write() }
-      let message = try Google_Firestore_V1_CommitRequest.with {
+      let message = Google_Firestore_V1_CommitRequest.with {
         $0.database = "projects/p/databases/d"
         $0.writes = writes.map { Google_Firestore_V1_Write($0) }
         if source.below(2) == 0 { $0.transaction = .init([1, 2, 3]) }

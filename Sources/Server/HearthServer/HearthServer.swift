@@ -5,7 +5,7 @@
 //   2. `stop` accepts nothing new, lets what is in flight finish within the grace period, then closes the store and
 //      with it gives the directory up; every acknowledged write is on disk before that.
 
-public import Endpoints
+import Endpoints
 import FirestoreEngine
 public import Logging
 import NIOConcurrencyHelpers
