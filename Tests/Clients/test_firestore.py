@@ -383,3 +383,13 @@ def test_aggregates_count_sum_and_average(client, collection):
         return [r.value for r in collection.count().get(transaction=transaction)[0]]
 
     assert counted(client.transaction()) == [4]
+
+
+def test_a_collection_is_deleted_with_all_that_lies_below(client, collection):
+    for index in range(30):
+        document = collection.document(f"d{index}")
+        document.set({"n": index})
+        document.collection("below").document("x").set({"n": index})
+    assert client.recursive_delete(collection) == 60
+    assert list(collection.stream()) == []
+    assert list(collection.document("d3").collection("below").stream()) == []

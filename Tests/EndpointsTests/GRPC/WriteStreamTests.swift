@@ -5,6 +5,7 @@ import Foundation
 import GRPCFraming
 import NIOCore
 import HearthServer
+import OrderedStore
 import SwiftProtobuf
 import Testing
 
@@ -130,6 +131,38 @@ struct WriteStreamTests {
           $0.writes = [.set("a/b", [:])]
         })
       #expect(try await call.status().code == .invalidArgument)
+    }
+  }
+
+  @Test(
+    "A batch that another transaction's lock holds up waits, then ends the stream with ABORTED; tried again later it passes"
+  )
+  func lockWait() async throws {
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 100_000) { running in
+      let client = running.client
+      var read = Google_Firestore_V1_BatchGetDocumentsRequest()
+      read.database = FirestoreTestServer.database
+      read.documents = ["\(FirestoreTestServer.documents)/w/locked"]
+      read.newTransaction.readWrite = .init()
+      let held: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
+        "BatchGetDocuments", read)
+      let transaction = try #require(held.first).transaction
+
+      let (call, first) = try await handshake(client)
+      let batch = Request.with {
+        $0.streamToken = first.streamToken
+        $0.writes = [.set("w/locked", ["n": .int(1)])]
+      }
+      try await call.send(batch)
+      #expect(try await call.status().code == .aborted)
+      await #expect(throws: GRPCStatus.self) { try await client.get("w/locked") }
+
+      try await client.commit([.set("w/other", [:])], transaction: transaction)
+      let (again, _) = try await handshake(client)
+      try await again.send(Request.with { $0.writes = batch.writes })
+      let response: Response = try await again.message()
+      #expect(response.writeResults.count == 1)
+      #expect(try await client.get("w/locked").fields["n"] == .int(1))
     }
   }
 
