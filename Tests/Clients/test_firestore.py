@@ -393,3 +393,16 @@ def test_a_collection_is_deleted_with_all_that_lies_below(client, collection):
     assert client.recursive_delete(collection) == 60
     assert list(collection.stream()) == []
     assert list(collection.document("d3").collection("below").stream()) == []
+
+
+def test_the_partitions_of_a_group_are_the_group(client, collection):
+    batch = client.batch()
+    for index in range(400):
+        batch.set(collection.document(f"p{index % 5}").collection("parted").document(f"d{index:03}"), {"n": index})
+    batch.commit()
+    group = client.collection_group("parted")
+    partitions = list(group.get_partitions(4))
+    assert len(partitions) == 5
+    found = [d.reference.path for partition in partitions for d in partition.query().stream()]
+    assert found == [d.reference.path for d in group.order_by("__name__").stream()]
+    assert len(set(found)) == 400

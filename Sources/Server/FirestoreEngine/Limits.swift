@@ -68,4 +68,14 @@ public enum EngineLimits {
   public static let watchBatch = 256
   /// Bytes of documents in these answers, after which no more are added.
   public static let watchBatchBytes = 256 << 10
+  /// Documents between two points of a PartitionQuery, about: fewer are not worth a query of their own.
+  public static let partitionDocuments = 64
+  /// Points of one PartitionQuery, however many are asked for.
+  public static let partitionPoints = 1_024
+  /// Names that a PartitionQuery holds to choose its points from.
+  public static let partitionSamples = 16_384
+  /// Bytes of these names.
+  public static let partitionSampleBytes = 8 << 20
+  /// Names that a PartitionQuery goes over in one read.
+  public static let partitionScan = 16_384
 }

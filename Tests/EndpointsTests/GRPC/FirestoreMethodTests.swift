@@ -159,7 +159,7 @@ struct FirestoreMethodTests {
 
   @Test(
     "Methods of the service that are not served are UNIMPLEMENTED by name",
-    arguments: ["PartitionQuery", "ExecutePipeline", "NoSuchMethod"])
+    arguments: ["ExecutePipeline", "NoSuchMethod"])
   func unimplemented(method: String) async throws {
     try await FirestoreTestServer.with { client in
       let call = try await client.open(method)
@@ -177,7 +177,8 @@ struct FirestoreMethodTests {
       for method in [
         "GetDocument", "ListDocuments", "CreateDocument", "UpdateDocument", "DeleteDocument",
         "BeginTransaction",
-        "Commit", "Rollback", "ListCollectionIds", "BatchGetDocuments", "RunQuery", "Write", "Listen",
+        "Commit", "Rollback", "ListCollectionIds", "BatchGetDocuments", "RunQuery", "BatchWrite",
+        "PartitionQuery", "Write", "Listen",
       ] {
         let call = try await client.open(method)
         try await call.send(raw: bytes, endStream: method != "Write" && method != "Listen")
@@ -195,7 +196,10 @@ struct FirestoreMethodTests {
         state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         return Int(state >> 33) % bound
       }
-      for method in ["GetDocument", "Commit", "RunQuery", "BatchGetDocuments", "Listen", "Write"] {
+      for method in [
+        "GetDocument", "Commit", "RunQuery", "BatchGetDocuments", "BatchWrite", "PartitionQuery", "Listen",
+        "Write",
+      ] {
         var request = Google_Firestore_V1_CommitRequest()
         request.database = FirestoreTestServer.database
         request.writes = [.set("c/d", ["n": .int(1), "s": .text("ab")])]

@@ -52,7 +52,7 @@ extension FirestoreEngine {
   }
 
   /// The page size that a request gets.
-  private static func pageSize(_ asked: Int) throws(FirestoreError) -> Int {
+  static func pageSize(_ asked: Int) throws(FirestoreError) -> Int {
     guard asked >= 0 else { throw .invalidArgument("Page size must be nonnegative.") }
     return asked == 0 ? EngineLimits.listPage : min(asked, EngineLimits.listPageMaximum)
   }

@@ -29,6 +29,7 @@ struct FirestoreService: Sendable {
         "Rollback": unary(rollback),
         "BatchWrite": unary(batchWrite),
         "ListCollectionIds": unary(listCollectionIDs),
+        "PartitionQuery": unary(partitionQuery),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
         "RunAggregationQuery": streaming(runAggregationQuery),

@@ -51,6 +51,7 @@ extension BatchWriteRequest: DirectRequest {}
 extension CommitRequest: DirectRequest {}
 extension CreateDocumentRequest: DirectRequest {}
 extension ListenStreamRequest: DirectRequest {}
+extension PartitionRequest: DirectRequest {}
 extension RunQueryRequest: DirectRequest {}
 extension RunAggregationQueryRequest: DirectRequest {}
 extension UpdateDocumentRequest: DirectRequest {}

@@ -1,5 +1,5 @@
-// The methods that answer with a stream: reads of many documents, and queries. Each page waits for the client to
-// take the one before.
+// Reads of many documents, and queries. Where the answer is a stream, each page waits for the client to take the one
+// before.
 
 import FirestoreEngine
 import FirestoreModel
@@ -66,5 +66,22 @@ extension FirestoreService {
     let result = try await engine.runAggregationQuery(
       query, under: parent, consistency: request.consistency, as: caller)
     try await responder.send(try ResponseEncoding.aggregation(result))
+  }
+
+  @Sendable func partitionQuery(
+    _ request: PartitionRequest, _ head: GRPCRequestHead
+  ) async throws -> ByteBuffer {
+    let parent = try ParentName(parsing: request.parent)
+    let caller = try caller(head)
+    guard let structured = request.query else {
+      throw FirestoreError.invalidArgument("only structured queries are supported")
+    }
+    let page = try await engine.partitionQuery(
+      PartitionQueryRequest(
+        Query(parent: parent, structured), count: Int(clamping: request.count),
+        pageSize: Int(request.pageSize), pageToken: request.pageToken,
+        consistency: request.readTime.map { .readTime($0) } ?? .latest),
+      as: caller)
+    return try ResponseEncoding.partitions(page)
   }
 }

@@ -73,6 +73,19 @@ enum ResponseEncoding {
     }
   }
 
+  /// google.firestore.v1.PartitionQueryResponse: each point as a cursor before a document.
+  static func partitions(_ page: PartitionQueryPage) throws -> ByteBuffer {
+    try framed { buffer in
+      for point in page.points {
+        buffer.writeMessage(1) { buffer in
+          buffer.writeField(1, DocumentCodec.encode(.reference(point)))
+          buffer.writeField(2, 1)
+        }
+      }
+      buffer.writeField(2, page.nextPageToken)
+    }
+  }
+
   /// google.firestore.v1.WriteResponse.
   static func write(streamID: String, token: Int, _ response: CommitResponse?) throws -> ByteBuffer {
     try framed { buffer in

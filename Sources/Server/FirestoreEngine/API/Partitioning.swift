@@ -1,0 +1,80 @@
+// PartitionQuery.
+
+public import FirestoreModel
+import OrderedStore
+
+/// PartitionQuery: points that split a collection group's documents into parts of about the same size.
+public struct PartitionQueryRequest: Sendable {
+  /// The query: one collection group in ascending name order, and nothing else.
+  public var query: Query
+  /// At most so many points, above 0. There are fewer where there are few documents, and never more than 1,024.
+  public var count: Int
+  /// At most so many points on a page; 0 for the default of 300. Negative is INVALID_ARGUMENT.
+  public var pageSize: Int
+  /// Where the page before ended; empty for the first page.
+  public var pageToken: String
+  /// Which state to read: `latest` or a read time.
+  public var consistency: ReadConsistency
+
+  /// Makes a request for the first page.
+  public init(
+    _ query: Query, count: Int, pageSize: Int = 0, pageToken: String = "",
+    consistency: ReadConsistency = .latest
+  ) {
+    self.query = query
+    self.count = count
+    self.pageSize = pageSize
+    self.pageToken = pageToken
+    self.consistency = consistency
+  }
+}
+
+/// A page of points.
+public struct PartitionQueryPage: Sendable {
+  /// Names of documents before which to split, ascending.
+  public var points: [DocumentName]
+  /// The token of the next page; empty on the last.
+  public var nextPageToken: String
+}
+
+extension FirestoreEngine {
+  /// Finds points at which a collection group can be split for queries side by side: before the first, from each to the
+  /// next, and from the last on they find every document once.
+  ///
+  /// All pages of one request show one state. Every call goes over the group's names.
+  /// - Throws: INVALID_ARGUMENT for a count that is not positive, a negative page size, a bad token, or a query that is
+  ///   anything but a collection group in ascending name order; what `runQuery` throws for a bad read time.
+  public func partitionQuery(
+    _ request: PartitionQueryRequest, as caller: Caller
+  ) async throws(FirestoreError) -> PartitionQueryPage {
+    guard request.count > 0 else {
+      throw .invalidArgument("The partition count must be positive; it is \(request.count).")
+    }
+    let size = try FirestoreEngine.pageSize(request.pageSize)
+    let group = try FirestoreEngine.partitioned(request.query)
+    return try await reporting {
+      let database = try await self.database(request.query.parent.database)
+      return try await database.partition(request, group, size, as: caller)
+    }
+  }
+
+  /// The id of the collection group that a query selects.
+  private static func partitioned(_ query: Query) throws(FirestoreError) -> String {
+    let prepared = try PreparedQuery(query)
+    guard case .group(let id) = prepared.scope else {
+      throw .invalidArgument(
+        "Only queries of one collection group, with all descendants, can be partitioned.")
+    }
+    let structured = query.structured
+    guard structured.filter == nil, structured.startAt == nil, structured.endAt == nil,
+      structured.offset == 0,
+      structured.limit == nil, structured.findNearest == nil
+    else {
+      throw .invalidArgument("Queries with filters, cursors, an offset or a limit cannot be partitioned.")
+    }
+    guard prepared.nameDirection == .ascending else {
+      throw .invalidArgument("Only queries in ascending order of __name__ can be partitioned.")
+    }
+    return id
+  }
+}
