@@ -119,23 +119,6 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test func addedDocumentsHaveIDsOfTheirOwnAtOnce() async throws {
-    try await withServer { _, port in
-      let client = TestClient.make(port: port)
-      let tasks = client.collection("tasks")
-      let (seen, listener) = listen(tasks, metadata: true)
-      let added = (0..<50).map { add(tasks, ["title": "t\($0)"]).documentID }
-      #expect(Set(added).count == 50)
-      for id in added {
-        #expect(id.utf8.count == 20 && id.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) })
-      }
-      // The server keeps the ids that the client chose.
-      let confirmed = try await seen.first { $0.ids.count == 50 && !$0.hasPendingWrites && !$0.isFromCache }
-      #expect(Set(confirmed.ids) == Set(added))
-      listener.remove()
-    }
-  }
-
   @Test func queriesFilterOrderAndLimitAlsoWhileDocumentsChange() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
