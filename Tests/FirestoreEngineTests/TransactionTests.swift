@@ -353,6 +353,23 @@ import Testing
     #expect(try await number("c/b") == 2)
   }
 
+  @Test("a transaction that could not have its first lock sees one state all the same")
+  func withoutFirstLock() async throws {
+    try await fixture.set("c/a", ["n": 1])
+    let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+    _ = try await read("c/a", holder)
+    let late = try await fixture.begin()
+    let reading = Task { try await self.read("c/a", late) }
+    try await eventually("the read waits for the holder") { fixture.clock.sleepers >= 2 }
+    fixture.clock.advance(by: EngineLimits.readLockWait + 1)
+    #expect(try await reading.value == 1)
+    try await fixture.commit([try set("c/a", 2)], transaction: holder)
+    #expect(try await read("c/a", late) == 1)
+    #expect(
+      await failure { try await fixture.commit([try set("c/a", 9)], transaction: late) }?.code == .aborted)
+    #expect(try await number("c/a") == 2)
+  }
+
   @Test("random transfers between accounts keep the sum, whatever is aborted")
   func transfersKeepSum() async throws {
     let accounts = (0..<5).map { ResourcePath(["accounts", "a\($0)"]) }

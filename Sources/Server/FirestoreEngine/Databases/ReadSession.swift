@@ -123,6 +123,16 @@ extension FirestoreDatabase {
     let (result, version) = try await rows.read(at: session.version) { view in
       (try body(view), view.version)
     }
+    if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
+      let transaction = transactions.current(owner), transaction.isDoomed
+    {
+      // The locks were lost, perhaps before the look: what was seen earlier decides what goes on being seen.
+      session.transaction = transaction
+      if let snapshot = transaction.snapshot, snapshot != version {
+        session.version = snapshot
+        return try await read(&session, body)
+      }
+    }
     session.version = version
     return result
   }

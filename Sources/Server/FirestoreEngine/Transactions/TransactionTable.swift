@@ -218,10 +218,10 @@ final class TransactionTable: Sendable {
           entry.reads.add(read)
           state.readBytes += entry.reads.bytes
         }
-        if case .pessimistic = entry.transaction.mode {
-        } else if entry.transaction.snapshot == nil {
-          entry.transaction.snapshot = read.version
-        }
+        // Locks keep what was read true; without them one version does.
+        var isLocked = false
+        if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.isDoomed }
+        if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
       }
       state.open[owner.id] = entry
     }
