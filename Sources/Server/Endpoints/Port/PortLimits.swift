@@ -42,6 +42,13 @@ public struct HTTP2Limits: Sendable {
   public var outboundLowWatermark = 16 << 10
   /// Bytes of incomplete messages that all streams of a connection may hold together.
   public var maximumBufferedRequestBytes = 64 << 20
+  /// Bytes of answers to calls with one answer that a connection may hold until its peer takes them. A call starts only
+  /// while there is room for its answer; until then it waits. A streaming call has its watermarks instead.
+  public var maximumQueuedAnswerBytes = 32 << 20
+  /// How much of that a call under way takes up before its answer is known: the largest document, with its frame.
+  public var expectedAnswerBytes = 1_100_000
+  /// How long answers may be queued without any of them going out whole, before the connection is closed.
+  public var unreadAnswerTimeout: TimeAmount = .minutes(5)
   /// The largest message in either direction, in bytes.
   public var maximumMessageSize = 17 << 20
   /// How long the request of a method that takes one message may be on its way.

@@ -19,10 +19,10 @@ struct FirestoreService: Sendable {
     GRPCMethods(
       service: Self.name,
       [
-        "GetDocument": unary(getDocument),
-        "ListDocuments": unary(listDocuments),
-        "CreateDocument": unary(createDocument),
-        "UpdateDocument": unary(updateDocument),
+        "GetDocument": .reading(unaryBody(getDocument)),
+        "ListDocuments": .reading(unaryBody(listDocuments)),
+        "CreateDocument": .reading(unaryBody(createDocument)),
+        "UpdateDocument": .reading(unaryBody(updateDocument)),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
         "Commit": .attempted(tryCommit, unaryBody(commit)),
@@ -46,19 +46,25 @@ struct FirestoreService: Sendable {
   private func unary<Request: Message>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> GRPCMethods.Method {
-    .unary { head, message in
-      do {
-        return try await body(try Request(request: message), head)
-      } catch let error as FirestoreError {
-        throw GRPCStatus(error)
-      }
-    }
+    .unary(unaryBody(body))
   }
 
   private func unary<Request: DirectRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> GRPCMethods.Method {
     .unary(unaryBody(body))
+  }
+
+  private func unaryBody<Request: Message>(
+    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
+  ) -> @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer {
+    { head, message in
+      do {
+        return try await body(try Request(request: message), head)
+      } catch let error as FirestoreError {
+        throw GRPCStatus(error)
+      }
+    }
   }
 
   private func unaryBody<Request: DirectRequest>(

@@ -1,5 +1,5 @@
 // What the gRPC streams of one HTTP/2 connection share: the methods, the task runner, the budget for requests that
-// have arrived in part.
+// have arrived in part, the queue of answers that the peer has not taken.
 
 import GRPCFraming
 import Logging
@@ -15,15 +15,17 @@ final class GRPCConnection {
   /// Installs handlers for a stream that is not gRPC.
   let fallback: @Sendable (any Channel) throws -> Void
   private var bufferedBytes = 0
+  let answers: GRPCAnswerQueue
   private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
 
   init(
-    methods: GRPCMethods, limits: HTTP2Limits, eventLoop: any EventLoop, log: Logger,
+    methods: GRPCMethods, limits: HTTP2Limits, channel: any Channel, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> Void
   ) {
     self.methods = methods
     self.limits = limits
-    self.tasks = LoopTasks(eventLoop)
+    self.tasks = LoopTasks(channel.eventLoop)
+    self.answers = GRPCAnswerQueue(limits, channel)
     self.log = log
     self.fallback = fallback
   }
@@ -49,7 +51,7 @@ final class GRPCConnection {
   }
 }
 
-/// Hears on the connection that the port drains, and tells the connection's conversations.
+/// Hears on the connection that the port drains, or that the connection is gone.
 private final class GRPCDrainHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
@@ -57,6 +59,10 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
 
   init(_ connection: GRPCConnection) {
     self.connection = connection
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    connection.answers.stop()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -73,7 +79,7 @@ extension PortProtocols {
   ) -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void {
     { channel in
       let connection = GRPCConnection(
-        methods: methods, limits: limits, eventLoop: channel.eventLoop, log: log, fallback: fallback)
+        methods: methods, limits: limits, channel: channel, log: log, fallback: fallback)
       try channel.pipeline.syncOperations.addHandler(GRPCDrainHandler(connection))
       let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
       return { stream in

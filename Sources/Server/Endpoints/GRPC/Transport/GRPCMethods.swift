@@ -11,7 +11,9 @@ public struct GRPCMethods: Sendable {
   ///
   /// What is thrown ends the call: a ``GRPCStatus`` as it is, anything else as INTERNAL without detail.
   public enum Method: Sendable {
-    /// One request, one answer.
+    /// One request, one answer, which may be as large as a document: the call starts once its connection has room.
+    case reading(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request, one answer, which is small. A call that others may wait for must be served so.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, one answer, at first without a task of its own: the first closure tells the outcome once, from
     /// any thread, or nil; then the second serves the call as ``unary(_:)`` does.

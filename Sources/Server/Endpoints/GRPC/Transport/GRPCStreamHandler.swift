@@ -4,7 +4,8 @@
 //   1. A call ends exactly once, with one status; a call whose client is gone is cancelled.
 //   2. A malformed or oversized request ends its own stream and no other.
 //   3. A unary method runs only when its request is complete: one message, then the half-close.
-//   4. Nothing here blocks; everything runs on the stream's event loop.
+//   4. A method with one answer runs only when its connection has room for that.
+//   5. Nothing here blocks; everything runs on the stream's event loop.
 
 import GRPCFraming
 import Logging
@@ -20,6 +21,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     case awaitingHead
     case collecting(GRPCRequestHead, GRPCMethods.Method)
     case duplex(any GRPCCall)
+    case waiting(GRPCMethods.Method, GRPCRequestHead, ByteBuffer)
     case running
     case ended
     case handedOver
@@ -30,6 +32,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private var stream: GRPCServerStream
   private var request: ByteBuffer?
   private var heldBytes = 0
+  private var expectedBytes = 0
   private var requestEnded = false
   private var reading = true
   private var task: Task<Void, Never>?
@@ -160,7 +163,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
           guard let request else {
             throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
           }
-          run(method, head, request)
+          start(method, head, request)
         default: return
         }
       }
@@ -187,6 +190,30 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
+  /// Runs the method at once, or when the connection has room for its answer.
+  private func start(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
+    let bytes: Int
+    switch method {
+    case .reading: bytes = connection.limits.expectedAnswerBytes
+    case .unary, .attempted: bytes = 0
+    case .serverStreaming, .duplex: return run(method, head, message)
+    }
+    if connection.answers.expect(bytes) {
+      expectedBytes = bytes
+      run(method, head, message)
+    } else {
+      phase = .waiting(method, head, message)
+      requestDeadline?.cancel()
+      connection.answers.wait(self, for: bytes)
+    }
+  }
+
+  /// Runs the method that waited, now that its answer has been given room.
+  func startWaiting(expecting bytes: Int) {
+    expectedBytes = bytes
+    if case .waiting(let method, let head, let message) = phase { run(method, head, message) }
+  }
+
   private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
     guard let context else { return }
     phase = .running
@@ -194,7 +221,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
     let log = connection.log
     switch method {
-    case .unary(let body):
+    case .unary(let body), .reading(let body):
       task = connection.tasks.start {
         do {
           responder.complete(try await body(head, message))
@@ -276,7 +303,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func complete(_ framed: ByteBuffer) {
     guard !stream.isFinished, let context else { return }
     writeStart(context)
-    context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: nil)
+    let written = connection.answers.add(framed.readableBytes)
+    context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     finish(.ok)
   }
 
@@ -314,6 +342,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Releases everything the call holds, however it ended.
   private func abandon() {
     if case .ended = phase { return }
+    if case .waiting = phase { connection.answers.stopWaiting(self) }
     let call: (any GRPCCall)? = if case .duplex(let call) = phase { call } else { nil }
     phase = .ended
     _ = stream.finish(.ok)
@@ -325,6 +354,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     request = nil
     _ = connection.hold(0, insteadOf: heldBytes)
     heldBytes = 0
+    let expected = expectedBytes
+    expectedBytes = 0
+    connection.answers.forget(expected)
     if let call {
       connection.remove(self)
       call.end()
