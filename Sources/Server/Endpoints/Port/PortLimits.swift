@@ -15,6 +15,8 @@ public struct PortLimits: Sendable {
   public var requestBodyTimeout: TimeAmount = .seconds(60)
   /// Bytes of a body that earn it a second beyond that time: a large body may take long, but not forever.
   public var requestBodyRate = 64 << 10
+  /// How long a peer may read nothing of an answer to REST that waits for it, before the connection or stream is closed.
+  public var answerTimeout: TimeAmount = .seconds(60)
   /// How long a peer that is told off while it sends has to read that, before the connection is closed.
   public var lingerTimeout: TimeAmount = .seconds(2)
   /// The largest HTTP/1.1 request body, in bytes.

@@ -1,7 +1,8 @@
 // What the requests of one HTTP connection share, whether they come one by one (HTTP/1.1) or side by side (HTTP/2): the
-// budget for bodies, and the news that the port drains.
+// budgets for bodies and answers, and the news that the port drains.
 //
-// Invariant: the bodies of all requests that are not answered yet stay within the budget.
+// Invariant: the bodies of all requests that are not answered yet stay within the budget, and so do all answers that
+// wait to be read, but for the last one.
 
 import NIOCore
 import NIOHTTP1
@@ -12,6 +13,9 @@ final class RealtimeHTTPConnection {
   let port: PortLimits
   private(set) var isDraining = false
   private var heldBytes = 0
+  private var queuedBytes = 0
+  /// Changes whenever the peer has taken a piece of any answer.
+  private(set) var moves = 0
   private var handlers: [ObjectIdentifier: RealtimeHTTPHandler] = [:]
 
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits) {
@@ -27,6 +31,18 @@ final class RealtimeHTTPConnection {
     heldBytes = held
     return true
   }
+
+  /// Accounts for bytes of answers that begin to wait for the peer.
+  func queue(_ bytes: Int) { queuedBytes += bytes }
+
+  /// Accounts for bytes of answers that wait no more.
+  func unqueue(_ bytes: Int) {
+    queuedBytes -= bytes
+    moves &+= 1
+  }
+
+  /// Whether the peer has to read answers before it gets more of them.
+  var owesReading: Bool { queuedBytes >= endpoint.limits.connectionAnswerBytes }
 
   func add(_ handler: RealtimeHTTPHandler) { handlers[ObjectIdentifier(handler)] = handler }
 
@@ -56,4 +72,11 @@ final class RealtimeHTTPDrainHandler: ChannelInboundHandler, RemovableChannelHan
 extension RESTError {
   /// What is refused because the server shuts down.
   static let draining = RESTError(.serviceUnavailable, "The server is shutting down.")
+
+  /// What is refused because the peer does not read what it was answered.
+  static func unread(_ limit: Int) -> RESTError {
+    RESTError(
+      .serviceUnavailable,
+      "The answers that wait to be read on this connection exceed the limit of \(limit) bytes.")
+  }
 }

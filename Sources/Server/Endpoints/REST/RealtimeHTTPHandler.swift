@@ -1,8 +1,9 @@
 // One HTTP connection, or one HTTP/2 stream, of the Realtime Database's port. It collects a request and answers it
 // as REST, turns it into an event stream (see RealtimeHTTPHandler+Events), or gives the connection over to a WebSocket.
 //
-// Invariants: one request at a time; a body beyond the limit, or beyond what its connection may hold, is refused
-// without being kept; what ends the connection ends its listen; once the port drains nothing long-lived begins.
+// Invariants: one request at a time, and over HTTP/1.1 the next only once the answer was flushed; a body beyond the
+// limit, or beyond what its connection may hold, is refused without being kept; what ends the connection ends its
+// listen; once the port drains nothing long-lived begins.
 
 import Logging
 import NIOCore
@@ -25,6 +26,11 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   private var requestEnded = false
   private var isAnswering = false
   private var isRefusing = false
+  /// Whether the request becomes an event stream or a WebSocket, which end with the peer's direction.
+  private var isOpening = false
+  private var peerHasFinished = false
+  /// Whether the last answer of the connection was flushed.
+  private var hasSaidAll = false
   /// The event stream, once the request is one.
   var events: EventStreamState?
   var budget: OutputBudget
@@ -60,11 +66,21 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if event is RequestBodyIsLate {
       refuse(RESTError(.requestTimeout, "The request did not arrive whole in time."))
-    } else if case .inputClosed? = event as? ChannelEvent, isAnswering {
-      // Whoever asked is gone, also where a stream is only about to begin.
-      context.close(promise: nil)
+    } else if case .inputClosed? = event as? ChannelEvent {
+      inputClosed(context)
     }
     context.fireUserInboundEventTriggered(event)
+  }
+
+  /// The peer sends nothing more. What it asked is answered; of a stream that lasts, whoever asked is gone, also where
+  /// it is only about to begin.
+  private func inputClosed(_ context: ChannelHandlerContext) {
+    if isHTTP2 {
+      if isAnswering { context.close(promise: nil) }
+      return
+    }
+    peerHasFinished = true
+    if isOpening || hasSaidAll || !(isAnswering || isRefusing) { context.close(promise: nil) }
   }
 
   /// The port drains: what waits for nothing ends now, what is being answered is answered first.
@@ -105,6 +121,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     self.head = head
     body = ByteBuffer()
     isAnswering = false
+    isOpening = false
     requestEnded = false
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
     guard announced <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
@@ -160,10 +177,12 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
     default: break
     }
+    if isHTTP2, shared.owesReading { throw .unread(endpoint.limits.connectionAnswerBytes) }
     if head.method == .OPTIONS { return answer(.preflight(head)) }
     let request = try RESTRequest(head, target, endpoint)
     if request.wantsEventStream {
       isAnswering = true
+      isOpening = true
       return listen(request, context)
     }
     let service = RESTService(endpoint: endpoint)
@@ -206,26 +225,72 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   func answer(_ response: RESTResponse) {
     guard let context, let request = head else { return }
+    var response = response
+    // Many may have been asked before the first was answered. What has been written is still said.
+    if isHTTP2, shared.owesReading, request.method == .GET {
+      response = RESTResponse(.unread(endpoint.limits.connectionAnswerBytes))
+    }
     isAnswering = true
+    isOpening = false
     head = nil
     release()
     // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it.
     let keepAlive =
-      request.isKeepAlive && !shared.isDraining && !isRefusing && !request.headers.contains(name: "upgrade")
+      request.isKeepAlive && !shared.isDraining && !isRefusing && !peerHasFinished
+      && !request.headers.contains(name: "upgrade")
     var headers = response.headers
     if response.status != .noContent, response.status != .notModified {
       headers.add(name: "content-length", value: String(response.body?.readableBytes ?? 0))
     }
     if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(version: request.version, status: response.status, headers: headers)
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    if let body = response.body, request.method != .HEAD {
-      context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
-    }
-    let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
-    if !keepAlive { close(context, after: written) }
-    isAnswering = !requestEnded
+    deliver(head, request.method == .HEAD ? nil : response.body, keepAlive, context)
   }
+
+  /// Writes an answer. Over HTTP/1.1 its end, behind which the next request is let in, follows once the rest was flushed.
+  private func deliver(
+    _ head: HTTPResponseHead, _ body: ByteBuffer?, _ keepAlive: Bool, _ context: ChannelHandlerContext
+  ) {
+    let delivery = AnswerDelivery(context.channel, isStream: isHTTP2, shared)
+    var last = context.eventLoop.makePromise(of: Void.self)
+    delivery.count(Self.headBytes, last.futureResult)
+    context.write(wrapOutboundOut(.head(head)), promise: last)
+    for piece in body.map(AnswerDelivery.pieces) ?? [] {
+      last = context.eventLoop.makePromise(of: Void.self)
+      delivery.count(piece.readableBytes, last.futureResult)
+      context.write(wrapOutboundOut(.body(.byteBuffer(piece))), promise: last)
+    }
+    if isHTTP2 {
+      let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+      if !keepAlive { close(context, after: written) }
+      isAnswering = !requestEnded
+    } else {
+      // A request that was refused midway is not made whole by what still comes of it.
+      let isWhole = requestEnded
+      last.futureResult.assumeIsolated().whenComplete { result in
+        guard case .success = result else { return self.context?.close(promise: nil) ?? () }
+        self.finishAnswer(keepAlive, isWhole)
+      }
+      context.flush()
+    }
+    delivery.watch()
+  }
+
+  private func finishAnswer(_ keepAlive: Bool, _ isWhole: Bool) {
+    guard let context else { return }
+    let keepAlive = keepAlive && !peerHasFinished
+    isAnswering = !requestEnded
+    let written = context.eventLoop.makePromise(of: Void.self)
+    if !keepAlive {
+      hasSaidAll = true
+      requestEnded = isWhole || peerHasFinished
+      close(context, after: written.futureResult)
+    }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+  }
+
+  /// What an answer's head counts as: about its size, so that many small answers count too.
+  private static let headBytes = 256
 
   /// Ends the connection or stream behind the last answer.
   func close(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
@@ -247,6 +312,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   private func open(_ request: SocketRequest, _ context: ChannelHandlerContext) {
     isAnswering = true
+    isOpening = true
     if let database = endpoint.engine.openDatabase(request.namespace) {
       return upgrade(request, database)
     }
@@ -275,6 +341,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     let channel = context.channel
     do {
+      try channel.allowHalfClosure(false)
       try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
         by: ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: endpoint.limits.messageBytes)),
         SocketHandler(endpoint: endpoint, database: database, request: request))

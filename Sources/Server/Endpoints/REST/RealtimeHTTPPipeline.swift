@@ -3,6 +3,7 @@
 
 import NIOCore
 import NIOHTTP1
+import NIOSSL
 import NIOWebSocket
 
 extension ChannelPipeline.SynchronousOperations {
@@ -16,7 +17,11 @@ extension ChannelPipeline.SynchronousOperations {
       NIOHTTPResponseHeadersValidator(),
     ])
     try addHandler(RequestDeadlines(connection.port, head: connection.port.requestHeadTimeout))
-    try addHandler(RealtimeHTTPHandler(connection, isHTTP2: false))
+    let handler = RealtimeHTTPHandler(connection, isHTTP2: false)
+    try addHandler(handler)
+    // Under TLS the end of what a peer sends ends the connection.
+    let channel = try context(handler: handler).channel
+    if (try? self.handler(type: NIOSSLServerHandler.self)) == nil { try channel.allowHalfClosure(true) }
   }
 
   /// Takes everything of HTTP out of the pipeline and puts a WebSocket in its place. An idle connection then
@@ -35,5 +40,12 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(socket)
     // Last, since it forwards what it holds to whoever then comes next.
     removeHandler(try handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self), promise: nil)
+  }
+}
+
+extension Channel {
+  /// Whether a peer that has finished sending may still be answered.
+  func allowHalfClosure(_ allowed: Bool) throws {
+    try syncOptions?.setOption(.allowRemoteHalfClosure, value: allowed)
   }
 }

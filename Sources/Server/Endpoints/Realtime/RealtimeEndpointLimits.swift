@@ -18,6 +18,9 @@ public struct RealtimeEndpointLimits: Sendable {
   /// Most bytes that the bodies of a connection's REST requests may hold together until they are answered: one
   /// request of the largest size, or many small ones over HTTP/2.
   public var connectionBodyBytes = 256 * 1024 * 1024
+  /// Bytes of REST answers that may wait to be read on one connection of HTTP/2 before further requests are refused. The
+  /// answer that goes beyond is still given. Over HTTP/1.1 one answer waits at a time.
+  public var connectionAnswerBytes = 64 * 1024 * 1024
   /// From this size on, as an estimate of its JSON, what a client is told is encoded beside the event loop. Encoding
   /// this much takes about a third of a millisecond, some ten times what going aside costs.
   public var loopEncodingBytes = 64 * 1024

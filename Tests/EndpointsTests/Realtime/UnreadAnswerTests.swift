@@ -1,0 +1,190 @@
+// Peers that ask and do not read, and peers that have finished sending when they are answered.
+
+import Endpoints
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+/// Counts what was read.
+private final class CountingPolicy: AccessPolicy {
+  let reads = NIOLockedValueBox(0)
+
+  func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+    if case .read = operation { reads.withLockedValue { $0 += 1 } }
+    return nil
+  }
+}
+
+@Suite("Answers of REST that nobody reads", .timeLimit(.minutes(2)))
+struct UnreadAnswerTests {
+  private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
+    let database = try await server.engine.database("default-ns")
+    // One text may not be larger than ten megabytes.
+    let piece = min(bytes, 8 << 20)
+    let text = String(repeating: "x", count: piece)
+    guard bytes > piece else {
+      _ = try await database.set("fat", to: .leaf(.string(text)), as: .anonymous)
+      return
+    }
+    for path in ["fat/0", "fat/1", "fat/2", "fat/3"] as [Path] {
+      _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+    }
+  }
+
+  /// Waits until a condition holds, for a time that is long on any machine.
+  private func eventually(_ condition: () -> Bool) async throws -> Bool {
+    for _ in 0..<1500 {
+      if condition() { return true }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return condition()
+  }
+
+  @Test("a pipelined request waits until the answer before it was flushed, and all are answered in the end")
+  func pipelined() async throws {
+    let policy = CountingPolicy()
+    try await RealtimeTestServer.run(policy: policy) { server in
+      try await fill(server, 4 << 20)
+      let count = 24
+      let client = try await RawClient.connect(server.port.port)
+      try await client.channel.setOption(.autoRead, value: false).get()
+      let get = "GET /fat.json HTTP/1.1\r\nHost: h\r\n"
+      try await client.send(
+        String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
+      // The kernel's buffers take some megabytes; then it stands still.
+      var (last, quiet) = (-1, 0)
+      while quiet < 20 {
+        let now = policy.reads.withLockedValue { $0 }
+        quiet = now == last && now > 0 ? quiet + 1 : 0
+        last = now
+        try await Task.sleep(for: .milliseconds(100))
+      }
+      try await client.channel.setOption(.autoRead, value: true).get()
+      client.channel.read()
+      let bytes = await client.readToEnd().count
+      #expect(bytes > count * (4 << 20) && bytes < count * ((4 << 20) + 1000), "\(bytes)")
+      // The policy may be asked more than once for an answer.
+      let all = policy.reads.withLockedValue { $0 }
+      #expect(last * 3 < all * 2, "\(last) of \(all) were read for a peer that takes no answer")
+    }
+  }
+
+  @Test("a peer that reads nothing of an answer is closed, and nobody else")
+  func deadline() async throws {
+    var port = PortLimits()
+    port.answerTimeout = .milliseconds(500)
+    try await RealtimeTestServer.run(port: port) { server in
+      try await fill(server, 32 << 20)
+      let other = try await RawClient.connect(server.port.port)
+      let client = try await RawClient.connect(server.port.port)
+      try await client.channel.setOption(.autoRead, value: false).get()
+      try await client.send("GET /fat.json HTTP/1.1\r\nHost: h\r\n\r\n")
+      #expect(try await eventually { server.port.connectionCount == 2 })
+      #expect(try await eventually { server.port.connectionCount == 1 })
+      try await other.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1")
+      #expect(try await other.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
+      // The port still accepts.
+      #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "1")
+      await client.close()
+      await other.close()
+    }
+  }
+
+  @Test("over HTTP/2 a connection that owes reading is refused more, until it has read")
+  func budgetOfHTTP2() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.connectionAnswerBytes = 1 << 20
+    try await RealtimeTestServer.run(limits: limits) { server in
+      try await fill(server, 2 << 20)
+      let client = try await HTTP2Client.open(server.port.port)
+      // The window of its stream is used up by then.
+      let first = try await client.request(.GET, "/fat.json", end: false)
+      try await first.stream.setOption(.autoRead, value: false).get()
+      try await first.send("", end: true)
+      var refused = ("", "")
+      for _ in 0..<500 where refused.0 != "503" {
+        refused = try await client.request(.GET, "/small.json").answer()
+        if refused.0 != "503" { try await Task.sleep(for: .milliseconds(20)) }
+      }
+      #expect(refused.0 == "503")
+      #expect(refused.1.contains("wait to be read on this connection exceed the limit of 1048576 bytes"))
+      try await first.stream.setOption(.autoRead, value: true).get()
+      first.stream.read()
+      let answer = try await first.answer()
+      #expect(answer.status == "200" && answer.body.utf8.count == (2 << 20) + 2)
+      #expect(try await client.request(.GET, "/small.json").answer().status == "200")
+      await client.close()
+    }
+  }
+
+  @Test("over HTTP/2 a stream that is not read is reset, and its connection goes on")
+  func deadlineOfHTTP2() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.connectionAnswerBytes = 1 << 20
+    var port = PortLimits()
+    port.answerTimeout = .milliseconds(500)
+    try await RealtimeTestServer.run(limits: limits, port: port) { server in
+      try await fill(server, 2 << 20)
+      let client = try await HTTP2Client.open(server.port.port)
+      let first = try await client.request(.GET, "/fat.json", end: false)
+      try await first.stream.setOption(.autoRead, value: false).get()
+      try await first.send("", end: true)
+      // First it is too much, then it is given up.
+      for expected in ["503", "200"] {
+        var status = ""
+        for _ in 0..<500 where status != expected {
+          status = try await client.request(.GET, "/small.json").answer().status
+          if status != expected { try await Task.sleep(for: .milliseconds(20)) }
+        }
+        #expect(status == expected)
+      }
+      await client.close()
+    }
+  }
+
+  @Test("who has finished sending is answered all that was asked, and then closed", arguments: [1, 2, 20])
+  func halfClosed(count: Int) async throws {
+    try await RealtimeTestServer.run { server in
+      let client = try await RawClient.connect(server.port.port)
+      let put = "PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n7"
+      try await client.send(String(repeating: put, count: count))
+      try await client.channel.close(mode: .output).get()
+      let text = String(decoding: await client.readToEnd(), as: UTF8.self)
+      #expect(text.components(of: "HTTP/1.1 200 ") == count, "\(text)")
+      #expect(try await eventually { server.port.connectionCount == 0 })
+    }
+  }
+
+  @Test(
+    "a half-closed peer that asked nothing, or for something that lasts, is closed",
+    arguments: [
+      "", "GET /a.json HTTP/1.1\r\nHo", "PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7",
+      "GET /a.json HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n",
+      "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ], [false, true])
+  func halfClosedForNothing(request: String, later: Bool) async throws {
+    try await RealtimeTestServer.run { server in
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
+      #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
+      if !request.isEmpty { try await client.send(request) }
+      // Either at once, or once a stream has long begun.
+      if later { try await Task.sleep(for: .milliseconds(200)) }
+      try await client.channel.close(mode: .output).get()
+      _ = await client.readToEnd()
+      #expect(try await eventually { server.port.connectionCount == 0 })
+      #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
+    }
+  }
+}
+
+extension String {
+  /// How often another text occurs.
+  fileprivate func components(of text: String) -> Int {
+    split(separator: text, omittingEmptySubsequences: false).count - 1
+  }
+}
