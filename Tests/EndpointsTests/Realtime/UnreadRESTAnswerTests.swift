@@ -19,7 +19,7 @@ private final class CountingPolicy: AccessPolicy {
 }
 
 @Suite("Answers of REST that nobody reads", .timeLimit(.minutes(2)))
-struct UnreadAnswerTests {
+struct UnreadRESTAnswerTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
     // One text may not be larger than ten megabytes.
