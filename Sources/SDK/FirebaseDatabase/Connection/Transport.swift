@@ -108,11 +108,25 @@ final class Transport: Sendable {
   private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
       received: { [weak channel] message in
-        if let channel, self.isOpen(on: channel) { self.events.received(message) }
+        if let channel, self.claim(channel) { self.events.received(message) }
       },
       closed: { [weak channel] reason in
         if let channel { self.failed(channel, reason) }
       })
+  }
+
+  /// Whether a channel that is heard is the transport's. The server's hello may be read on the channel's event loop
+  /// before the connection is reported as made on another; then it is the hello that opens the transport.
+  private func claim(_ channel: any Channel) -> Bool {
+    state.withLock { state in
+      switch state {
+      case .opening:
+        state = .open(channel)
+        return true
+      case .open(let current): return current === channel
+      case .closed: return false
+      }
+    }
   }
 
   private func isOpen(on channel: any Channel) -> Bool {
@@ -123,12 +137,7 @@ final class Transport: Sendable {
   }
 
   private func opened(_ channel: any Channel, patience: TimeAmount) {
-    let isClosed = state.withLock { state in
-      if case .closed = state { return true }
-      state = .open(channel)
-      return false
-    }
-    if isClosed { channel.close(promise: nil) }
+    guard claim(channel) else { return channel.close(promise: nil) }
     let timer = channel.eventLoop.scheduleTask(in: patience) {
       let handler = try? channel.pipeline.syncOperations.handler(type: MessageHandler.self)
       if handler == nil { self.failed("The server did not open a WebSocket") }
