@@ -19,11 +19,13 @@ public final class RealtimeDatabase: Sendable {
   private let released: @Sendable () -> Void
 
   /// - Parameters:
+  ///   - hashing: where values are hashed that are too large for the sequencer.
   ///   - created: told when the first write has brought the database into being.
   ///   - released: told when nobody needs this object any more.
   init(
     namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int, mostInFlight: Int = Pump.mostInFlight, created: @escaping @Sendable () -> Void,
+    cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), mostInFlight: Int = Pump.mostInFlight,
+    created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
     let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
@@ -34,7 +36,10 @@ public final class RealtimeDatabase: Sendable {
     self.rows = rows
     self.runner = runner
     self.released = released
-    pump = Task { await Pump(queue: queue, runner: runner, mostInFlight: mostInFlight).run() }
+    let hashes = WideHashes(on: hashing)
+    pump = Task {
+      await Pump(queue: queue, runner: runner, hashes: hashes, mostInFlight: mostInFlight).run()
+    }
   }
 
   deinit {

@@ -25,6 +25,8 @@ public final class RealtimeEngine: Sendable {
   private let cacheBytes: Int
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
+  /// Made here, before anything is served: a thread that cannot be had then would end the process.
+  private let hashing = ThreadPool(threads: 2)
   private let pushIDs = Guarded(PushIDGenerator())
 
   private static let prefix = "realtime/"
@@ -91,7 +93,7 @@ public final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.prefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        created: { [weak self] in self?.keep(namespace) },
+        hashing: hashing, created: { [weak self] in self?.keep(namespace) },
         released: { [weak self] in self?.forget(namespace) })
       entries.withLock { entries in
         entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))

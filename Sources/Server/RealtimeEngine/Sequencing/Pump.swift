@@ -20,11 +20,12 @@ struct Pump: Sendable {
   let queue: OperationQueue
   let runner: BatchRunner
   private let mostInFlight: Int
-  private let hashes = WideHashes()
+  private let hashes: WideHashes
 
-  init(queue: OperationQueue, runner: BatchRunner, mostInFlight: Int) {
+  init(queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, mostInFlight: Int) {
     self.queue = queue
     self.runner = runner
+    self.hashes = hashes
     self.mostInFlight = mostInFlight
   }
 

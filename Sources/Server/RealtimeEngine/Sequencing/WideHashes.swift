@@ -1,5 +1,5 @@
-// Hashes of values that are too large to be hashed in the sequencer, computed on a thread of their own. Nodes are
-// immutable and keep the hash they were asked for, so that what shares structure with a value hashed before is cheap.
+// Hashes of values that are too large to be hashed in the sequencer, computed on threads that all namespaces share. Nodes
+// are immutable and keep the hash they were asked for, so that what shares structure with a value hashed before is cheap.
 
 import OrderedStore
 import RealtimeModel
@@ -12,6 +12,10 @@ final class WideHashes: Sendable {
   }
 
   private let state = Guarded(State())
+  private let threads: ThreadPool
+
+  /// Hashes on `threads`, which other namespaces may use as well.
+  init(on threads: ThreadPool) { self.threads = threads }
 
   /// Finds out what a held operation waits for.
   func examine(_ held: HeldOperation, _ done: @escaping @Sendable (Operation) -> Void) {
@@ -31,13 +35,13 @@ final class WideHashes: Sendable {
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    // A thread for as long as there is work: a namespace at rest costs none, and the shared pool is not held up.
-    if starts { _ = DedicatedThread { [state] in WideHashes.run(state) } }
+    if starts { step() }
   }
 
-  private static func run(_ state: Guarded<State>) {
-    while true {
-      let job = state.withLock { state -> (@Sendable () -> Void)? in
+  /// One value at a turn, so that the namespaces take turns.
+  private func step() {
+    threads.submit {
+      let job = self.state.withLock { state -> (@Sendable () -> Void)? in
         guard !state.jobs.isEmpty else {
           state.isRunning = false
           return nil
@@ -46,6 +50,7 @@ final class WideHashes: Sendable {
       }
       guard let job else { return }
       job()
+      self.step()
     }
   }
 }
