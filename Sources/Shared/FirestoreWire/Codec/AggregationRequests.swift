@@ -19,14 +19,12 @@ public struct RunAggregationQueryRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        parent = try reader.string()
+        parent = try reader.string(tag)
       case 2:
         var nested = try reader.message(tag)
         query = try nested.aggregationQuery()
       case 4:
-        try reader.expect(tag, .bytes)
-        consistency = .transaction(try reader.bytes())
+        consistency = .transaction(try reader.bytes(tag))
       case 5:
         var nested = try reader.message(tag)
         consistency = .newTransaction(try nested.transactionOptions(or: .readOnly()))
@@ -77,8 +75,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         op = .average(try nested.aggregatedField())
       case 7:
-        try expect(tag, .bytes)
-        alias = try string()
+        alias = try string(tag)
       default: try skip(tag)
       }
     }
@@ -107,8 +104,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .varint)
-      value = Int64(bitPattern: try varint())
+      value = Int64(bitPattern: try varint(tag))
     }
     return value
   }

@@ -18,15 +18,12 @@ public struct CommitRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        database = try reader.string()
+        database = try reader.string(tag)
       case 2:
-        try reader.expect(tag, .bytes)
-        var nested = try reader.message()
+        var nested = try reader.message(tag)
         writes.append(try nested.write())
       case 3:
-        try reader.expect(tag, .bytes)
-        let token = try reader.bytes()
+        let token = try reader.bytes(tag)
         transaction = token.isEmpty ? nil : token
       default: try reader.skip(tag)
       }
@@ -47,8 +44,7 @@ public struct BatchWriteRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        database = try reader.string()
+        database = try reader.string(tag)
       case 2:
         var nested = try reader.message(tag)
         writes.append(try nested.write())
@@ -75,18 +71,14 @@ public struct WriteStreamRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        database = try reader.string()
+        database = try reader.string(tag)
       case 2:
-        try reader.expect(tag, .bytes)
-        streamID = try reader.string()
+        streamID = try reader.string(tag)
       case 3:
-        try reader.expect(tag, .bytes)
-        var nested = try reader.message()
+        var nested = try reader.message(tag)
         writes.append(try nested.write())
       case 4:
-        try reader.expect(tag, .bytes)
-        streamToken = try reader.bytes()
+        streamToken = try reader.bytes(tag)
       default: try reader.skip(tag)
       }
     }

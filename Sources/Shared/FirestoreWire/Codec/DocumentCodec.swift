@@ -81,19 +81,15 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        name = try DocumentName(parsing: try string())
+        name = try DocumentName(parsing: try string(tag))
       case 2:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         entries.append(try nested.entry(depth: 0))
       case 3:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         createTime = try nested.timestamp()
       case 4:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         updateTime = try nested.timestamp()
       default: try skip(tag)
       }

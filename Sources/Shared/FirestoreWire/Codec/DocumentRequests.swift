@@ -24,14 +24,11 @@ public struct CreateDocumentRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        parent = try reader.string()
+        parent = try reader.string(tag)
       case 2:
-        try reader.expect(tag, .bytes)
-        collectionID = try reader.string()
+        collectionID = try reader.string(tag)
       case 3:
-        try reader.expect(tag, .bytes)
-        documentID = try reader.string()
+        documentID = try reader.string(tag)
       case 4:
         var nested = try reader.message(tag)
         (documentName, fields) = try nested.namedFields()
@@ -88,8 +85,7 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        name = try string()
+        name = try string(tag)
       case 2:
         var nested = try message(tag)
         entries.append(try nested.entry(depth: 0))

@@ -23,20 +23,16 @@ public struct PartitionRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        parent = try reader.string()
+        parent = try reader.string(tag)
       case 2:
         var nested = try reader.message(tag)
         query = try nested.structuredQuery()
       case 3:
-        try reader.expect(tag, .varint)
-        count = Int64(bitPattern: try reader.varint())
+        count = Int64(bitPattern: try reader.varint(tag))
       case 4:
-        try reader.expect(tag, .bytes)
-        pageToken = try reader.string()
+        pageToken = try reader.string(tag)
       case 5:
-        try reader.expect(tag, .varint)
-        pageSize = try reader.int32()
+        pageSize = try reader.int32(tag)
       case 6:
         var nested = try reader.message(tag)
         readTime = try nested.timestamp()

@@ -153,3 +153,41 @@ public struct ProtobufReader {
     if tag.type != type { throw ProtobufReader.malformed }
   }
 }
+
+// MARK: Fields that are known
+
+/// The content of a field, whose layout must be the one that its type has.
+extension ProtobufReader {
+  @inline(__always)
+  mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {
+    try expect(tag, .bytes)
+    return try message()
+  }
+
+  @inline(__always)
+  mutating func bytes(_ tag: Tag) throws(FirestoreError) -> [UInt8] {
+    try expect(tag, .bytes)
+    return try bytes()
+  }
+
+  @inline(__always)
+  mutating func string(_ tag: Tag) throws(FirestoreError) -> String {
+    try expect(tag, .bytes)
+    return try string()
+  }
+
+  @inline(__always)
+  mutating func varint(_ tag: Tag) throws(FirestoreError) -> UInt64 {
+    try expect(tag, .varint)
+    return try varint()
+  }
+
+  @inline(__always)
+  mutating func double(_ tag: Tag) throws(FirestoreError) -> Double {
+    return try double(tag)
+  }
+
+  mutating func int32(_ tag: Tag) throws(FirestoreError) -> Int32 {
+    Int32(truncatingIfNeeded: try varint(tag))
+  }
+}

@@ -33,8 +33,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         query.limit = Int(try nested.int32Wrapper())
       case 6:
-        try expect(tag, .varint)
-        query.offset = Int(try int32())
+        query.offset = Int(try int32(tag))
       case 7:
         var nested = try message(tag)
         query.startAt = try nested.cursor()
@@ -50,15 +49,6 @@ extension ProtobufReader {
     return query
   }
 
-  /// The content of a field that is a message.
-  @inline(__always)
-  mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {
-    try expect(tag, .bytes)
-    return try message()
-  }
-
-  mutating func int32() throws(FirestoreError) -> Int32 { Int32(truncatingIfNeeded: try varint()) }
-
   /// A `google.protobuf.Int32Value`.
   mutating func int32Wrapper() throws(FirestoreError) -> Int32 {
     var value: Int32 = 0
@@ -67,8 +57,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .varint)
-      value = try int32()
+      value = try int32(tag)
     }
     return value
   }
@@ -81,8 +70,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .fixed64)
-      value = try double()
+      value = try double(tag)
     }
     return value
   }
@@ -109,8 +97,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .bytes)
-      text = try string()
+      text = try string(tag)
     }
     return text
   }
@@ -120,11 +107,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 2:
-        try expect(tag, .bytes)
-        selector.collectionID = try string()
+        selector.collectionID = try string(tag)
       case 3:
-        try expect(tag, .varint)
-        selector.allDescendants = try varint() != 0
+        selector.allDescendants = try varint(tag) != 0
       default: try skip(tag)
       }
     }
@@ -140,8 +125,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         field = try nested.fieldReference()
       case 2:
-        try expect(tag, .varint)
-        switch try varint() {
+        switch try varint(tag) {
         case 0, 1: direction = .ascending
         case 2: direction = .descending
         default: throw .invalidArgument("Unknown direction of an order.")
@@ -161,8 +145,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         cursor.values.append(try nested.value())
       case 2:
-        try expect(tag, .varint)
-        cursor.before = try varint() != 0
+        cursor.before = try varint(tag) != 0
       default: try skip(tag)
       }
     }
@@ -185,8 +168,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         vector = if case .vector(let numbers) = try nested.value() { numbers } else { nil }
       case 3:
-        try expect(tag, .varint)
-        switch try varint() {
+        switch try varint(tag) {
         case 1: measure = .euclidean
         case 2: measure = .cosine
         case 3: measure = .dotProduct
@@ -196,8 +178,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         limit = Int(try nested.int32Wrapper())
       case 5:
-        try expect(tag, .bytes)
-        resultField = try string()
+        resultField = try string(tag)
       case 6:
         var nested = try message(tag)
         threshold = try nested.doubleWrapper()
@@ -250,8 +231,7 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .varint)
-        switch try varint() {
+        switch try varint(tag) {
         case 1: op = .and
         case 2: op = .or
         default: op = nil
@@ -276,8 +256,7 @@ extension ProtobufReader {
         var nested = try message(tag)
         field = try nested.fieldReference()
       case 2:
-        try expect(tag, .varint)
-        op = ProtobufReader.comparison(try varint())
+        op = ProtobufReader.comparison(try varint(tag))
       case 3:
         var nested = try message(tag)
         value = try nested.value()
@@ -312,8 +291,7 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .varint)
-        switch try varint() {
+        switch try varint(tag) {
         case 2: op = .isNaN
         case 3: op = .isNull
         case 4: op = .isNotNaN

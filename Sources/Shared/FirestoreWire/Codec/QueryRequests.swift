@@ -20,14 +20,12 @@ public struct RunQueryRequest: Hashable, Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        parent = try reader.string()
+        parent = try reader.string(tag)
       case 2:
         var nested = try reader.message(tag)
         query = try nested.structuredQuery()
       case 5:
-        try reader.expect(tag, .bytes)
-        consistency = .transaction(try reader.bytes())
+        consistency = .transaction(try reader.bytes(tag))
       case 6:
         var nested = try reader.message(tag)
         consistency = .newTransaction(try nested.transactionOptions(or: .readOnly()))
@@ -89,14 +87,12 @@ public struct ListenStreamRequest: Sendable {
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
-        try reader.expect(tag, .bytes)
-        database = try reader.string()
+        database = try reader.string(tag)
       case 2:
         var nested = try reader.message(tag)
         change = .add(try nested.target())
       case 3:
-        try reader.expect(tag, .varint)
-        change = .remove(try reader.int32())
+        change = .remove(try reader.int32(tag))
       default: try reader.skip(tag)
       }
     }
@@ -142,11 +138,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        retried = try bytes()
+        retried = try bytes(tag)
       case 2:
-        try expect(tag, .varint)
-        switch try varint() {
+        switch try varint(tag) {
         case 1: mode = .optimistic
         case 2: mode = .pessimistic
         default: mode = .unspecified
@@ -173,15 +167,12 @@ extension ProtobufReader {
           target.selection = .success(try nested.documentsTarget())
         } catch { target.selection = .failure(error) }
       case 4:
-        try expect(tag, .bytes)
-        target.resumeToken = try bytes()
+        target.resumeToken = try bytes(tag)
         target.readTime = nil
       case 5:
-        try expect(tag, .varint)
-        target.id = try int32()
+        target.id = try int32(tag)
       case 6:
-        try expect(tag, .varint)
-        target.once = try varint() != 0
+        target.once = try varint(tag) != 0
       case 11:
         var nested = try message(tag)
         target.readTime = try nested.timestamp()
@@ -201,8 +192,7 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        parent = try string()
+        parent = try string(tag)
       case 2:
         var nested = try message(tag)
         query = try nested.structuredQuery()
@@ -220,8 +210,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .bytes)
-      names.append(try DocumentName(parsing: try string()))
+      names.append(try DocumentName(parsing: try string(tag)))
     }
     return .documents(names)
   }

@@ -25,43 +25,32 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .varint)
-        value = .boolean(try varint() != 0)
+        value = .boolean(try varint(tag) != 0)
       case 2:
-        try expect(tag, .varint)
-        value = .integer(Int64(bitPattern: try varint()))
+        value = .integer(Int64(bitPattern: try varint(tag)))
       case 3:
-        try expect(tag, .fixed64)
-        value = .double(try double())
+        value = .double(try double(tag))
       case 5:
-        try expect(tag, .bytes)
-        value = .reference(try DocumentName(parsing: try string()))
+        value = .reference(try DocumentName(parsing: try string(tag)))
       case 6:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         value = ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1))
       case 8:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         value = .geoPoint(try nested.geoPoint())
       case 9:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         value = .array(try nested.array(depth: depth + 1))
       case 10:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         value = .timestamp(try nested.timestamp())
       case 11:
-        try expect(tag, .varint)
-        _ = try varint()
+        _ = try varint(tag)
         value = .null
       case 17:
-        try expect(tag, .bytes)
-        value = .string(try string())
+        value = .string(try string(tag))
       case 18:
-        try expect(tag, .bytes)
-        value = .bytes(try bytes())
+        value = .bytes(try bytes(tag))
       case 19...22:
         throw .invalidArgument(
           "Cannot convert firestore.v1.Value with type \(ProtobufReader.names[tag.field - 19]).")
@@ -87,8 +76,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .bytes)
-      var nested = try message()
+      var nested = try message(tag)
       elements.append(try nested.value(depth: depth))
     }
     return elements
@@ -102,8 +90,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .bytes)
-      var nested = try message()
+      var nested = try message(tag)
       entries.append(try nested.entry(depth: depth))
     }
     return MapValue(unsorted: entries)
@@ -116,11 +103,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        key = try string()
+        key = try string(tag)
       case 2:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         value = try nested.value(depth: depth)
       default: try skip(tag)
       }
@@ -143,11 +128,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .varint)
-        time.seconds = Int64(bitPattern: try varint())
+        time.seconds = Int64(bitPattern: try varint(tag))
       case 2:
-        try expect(tag, .varint)
-        time.nanoseconds = Int32(truncatingIfNeeded: try varint())
+        time.nanoseconds = Int32(truncatingIfNeeded: try varint(tag))
       default: try skip(tag)
       }
     }
@@ -159,11 +142,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .fixed64)
-        point.latitude = try double()
+        point.latitude = try double(tag)
       case 2:
-        try expect(tag, .fixed64)
-        point.longitude = try double()
+        point.longitude = try double(tag)
       default: try skip(tag)
       }
     }

@@ -15,31 +15,24 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         let document = try nested.document()
         operation = .update(document.name, fields: document.fields)
       case 2:
-        try expect(tag, .bytes)
-        operation = .delete(try DocumentName(parsing: try string()))
+        operation = .delete(try DocumentName(parsing: try string(tag)))
       case 3:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         mask = (mask ?? []) + (try nested.mask())
       case 4:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         precondition = try nested.precondition() ?? precondition
       case 5:
-        try expect(tag, .bytes)
-        operation = .verify(try DocumentName(parsing: try string()))
+        operation = .verify(try DocumentName(parsing: try string(tag)))
       case 6:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         operation = try nested.documentTransform()
       case 7:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         transforms.append(try nested.fieldTransform())
       default: try skip(tag)
       }
@@ -56,8 +49,7 @@ extension ProtobufReader {
         try skip(tag)
         continue
       }
-      try expect(tag, .bytes)
-      paths.append(try FieldPath(parsing: try string()))
+      paths.append(try FieldPath(parsing: try string(tag)))
     }
     return paths
   }
@@ -68,11 +60,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .varint)
-        precondition = .exists(try varint() != 0)
+        precondition = .exists(try varint(tag) != 0)
       case 2:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         precondition = .updateTime(try nested.timestamp())
       default: try skip(tag)
       }
@@ -87,11 +77,9 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        name = try string()
+        name = try string(tag)
       case 2:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         transforms.append(try nested.fieldTransform())
       default: try skip(tag)
       }
@@ -106,23 +94,19 @@ extension ProtobufReader {
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        try expect(tag, .bytes)
-        path = try string()
+        path = try string(tag)
       case 2:
-        try expect(tag, .varint)
-        guard try varint() == 1 else {
+        guard try varint(tag) == 1 else {
           throw .invalidArgument("Unknown server value in a field transform.")
         }
         operation = .serverTimestamp
       case 3...5:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         let operand = try nested.value()
         operation =
           tag.field == 3 ? .increment(operand) : (tag.field == 4 ? .maximum(operand) : .minimum(operand))
       case 6, 7:
-        try expect(tag, .bytes)
-        var nested = try message()
+        var nested = try message(tag)
         let elements = try nested.array()
         operation = tag.field == 6 ? .appendMissing(elements) : .removeAll(elements)
       default: try skip(tag)
