@@ -39,19 +39,7 @@ final class EventStreamState {
 extension RealtimeHTTPHandler {
   /// Opens the database of a request for an event stream, and begins the stream.
   func listen(_ request: RESTRequest, _ context: ChannelHandlerContext) {
-    if let database = endpoint.engine.openDatabase(request.namespace) { return begin(request, database) }
-    let endpoint = endpoint
-    let eventLoop = context.eventLoop
-    let this = NIOLoopBound(self, eventLoop: eventLoop)
-    Task {
-      do {
-        let database = try await endpoint.engine.database(request.namespace)
-        eventLoop.execute { this.value.begin(request, database) }
-      } catch {
-        let response = RESTResponse(RESTError(error))
-        eventLoop.execute { this.value.answer(response) }
-      }
-    }
+    withDatabase(request.namespace, context) { $0.begin(request, $1) }
   }
 
   private func begin(_ request: RESTRequest, _ database: RealtimeDatabase) {

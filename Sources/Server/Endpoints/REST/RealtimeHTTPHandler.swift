@@ -313,16 +313,22 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   private func open(_ request: SocketRequest, _ context: ChannelHandlerContext) {
     isAnswering = true
     isOpening = true
-    if let database = endpoint.engine.openDatabase(request.namespace) {
-      return upgrade(request, database)
-    }
-    let endpoint = endpoint
+    withDatabase(request.namespace, context) { $0.upgrade(request, $1) }
+  }
+
+  /// Goes on with a database, at once if it is open already; one that cannot be opened is the answer.
+  func withDatabase(
+    _ namespace: String, _ context: ChannelHandlerContext,
+    _ body: @escaping @Sendable (RealtimeHTTPHandler, RealtimeDatabase) -> Void
+  ) {
+    let engine = endpoint.engine
+    if let database = engine.openDatabase(namespace) { return body(self, database) }
     let eventLoop = context.eventLoop
     let this = NIOLoopBound(self, eventLoop: eventLoop)
     Task {
       do {
-        let database = try await endpoint.engine.database(request.namespace)
-        eventLoop.execute { this.value.upgrade(request, database) }
+        let database = try await engine.database(namespace)
+        eventLoop.execute { body(this.value, database) }
       } catch {
         let response = RESTResponse(RESTError(error))
         eventLoop.execute { this.value.answer(response) }
