@@ -184,7 +184,8 @@ extension ProtobufReader {
 
   @inline(__always)
   mutating func double(_ tag: Tag) throws(FirestoreError) -> Double {
-    return try double(tag)
+    try expect(tag, .fixed64)
+    return try double()
   }
 
   mutating func int32(_ tag: Tag) throws(FirestoreError) -> Int32 {
