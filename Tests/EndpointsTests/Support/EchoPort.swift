@@ -66,15 +66,10 @@ struct EchoPort {
         },
         "Converse": .duplex { _, responder in EchoCall(responder, events) },
       ])
+    let http = FirestoreHTTPService()
     let protocols = PortProtocols(
-      http1: { channel in
-        try channel.pipeline.syncOperations.addHTTP1Server(limits)
-        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: false))
-      },
-      http2: PortProtocols.grpcStreams(methods, limits: limits.http2, log: log) { stream in
-        try stream.pipeline.syncOperations.addHTTP1Translation(limits)
-        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: true))
-      })
+      http1: http.http1(limits),
+      http2: PortProtocols.grpcStreams(methods, limits: limits.http2, log: log, fallback: http.http2(limits)))
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0, protocols: protocols, tls: tls, limits: limits, group: group, log: log)
     return EchoPort(port: port, events: events)
@@ -91,10 +86,10 @@ struct EchoPort {
 
 /// Answers every message with itself, until the client half-closes.
 private final class EchoCall: GRPCCall {
-  private let responder: GRPCResponder
+  private let responder: any CallResponder
   private let events: Mailbox<EchoEvent>
 
-  init(_ responder: GRPCResponder, _ events: Mailbox<EchoEvent>) {
+  init(_ responder: any CallResponder, _ events: Mailbox<EchoEvent>) {
     self.responder = responder
     self.events = events
   }

@@ -1,8 +1,11 @@
-// What the Firestore port answers to plain HTTP: the health check that tools wait for, CORS preflights, and for
-// REST and WebChannel an error that says they are not served yet. One instance serves one HTTP/1.1 connection or
-// one HTTP/2 stream.
+// One HTTP/1.1 connection, or one HTTP/2 stream, of plain HTTP on the Firestore port. It collects a request, hands it to
+// the service, and writes what that answers.
+//
+// Invariants: one request at a time, and over HTTP/1.1 the next only once the answer was flushed; a body beyond the
+// limit, or beyond what its connection may hold, is refused without being kept; what ends the connection ends its
+// exchange.
 
-import GRPCFraming
+import FirestoreModel
 import NIOCore
 import NIOHTTP1
 
@@ -10,139 +13,293 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
 
-  private struct Answer {
-    var status: HTTPResponseStatus
-    var contentType: String?
-    var body: String
-  }
-
-  private let limits: PortLimits
+  private let shared: FirestoreHTTPConnection
   private let isHTTP2: Bool
+  private var context: ChannelHandlerContext?
   private var head: HTTPRequestHead?
-  private var bodyBytes = 0
-  private var answered = false
-  private var closing = false
+  private var body = ByteBuffer()
+  private var heldBytes = 0
   private var requestEnded = false
+  /// Whether this connection or stream takes nothing more after the answer under way.
+  private var isLast = false
+  /// Whether a request was given its answer, or is being served, and what comes of it is dropped.
+  private var isAnswered = false
+  private var exchange: HTTPExchange?
+  private var delivery: AnswerDelivery?
 
-  init(limits: PortLimits, isHTTP2: Bool) {
-    self.limits = limits
+  init(_ shared: FirestoreHTTPConnection, isHTTP2: Bool) {
+    self.shared = shared
     self.isHTTP2 = isHTTP2
   }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let head):
-      self.head = head
-      bodyBytes = 0
-      answered = false
-      requestEnded = false
-    case .body(let bytes):
-      bodyBytes += bytes.readableBytes
-      guard bodyBytes > limits.maximumRequestBody, !answered, let head else { return }
-      closing = true
-      let text = "The request is larger than \(limits.maximumRequestBody) bytes."
-      respond(Self.error(413, GRPCStatus(.invalidArgument, text)), to: head, context)
-    case .end:
-      requestEnded = true
-      guard let head, !answered else { return }
-      respond(Self.answer(to: head), to: head, context)
-    }
+  // MARK: Channel events
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    shared.add(self)
   }
 
-  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if event is ChannelShouldQuiesceEvent {
-      closing = true
-      if head == nil { context.close(promise: nil) }
-    } else if event is RequestBodyIsLate, let head, !answered {
-      closing = true
-      respond(
-        Self.error(408, GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time.")), to: head,
-        context)
-    }
-    context.fireUserInboundEventTriggered(event)
+  func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     context.close(promise: nil)
   }
 
-  private static func answer(to head: HTTPRequestHead) -> Answer {
-    let path = head.uri.prefix { $0 != "?" }
-    if head.method == .OPTIONS { return Answer(status: .ok, contentType: nil, body: "") }
-    if path == "/" {
-      return head.method == .GET || head.method == .HEAD
-        ? Answer(status: .ok, contentType: "text/plain; charset=utf-8", body: "Ok\n") : notFound
-    }
-    if path.hasPrefix("/v1/") || path.hasPrefix("/v1beta1/") || path.hasPrefix("/emulator/v1/") {
-      return error(
-        501,
-        GRPCStatus(
-          .unimplemented, "Firestore's REST interface is not implemented by this server yet; use gRPC."))
-    }
-    if path.hasPrefix("/google.firestore.v1.Firestore/") {
-      return error(
-        501,
-        GRPCStatus(.unimplemented, "WebChannel is not implemented by this server yet; use gRPC over HTTP/2."))
-    }
-    return notFound
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { exchange?.becameWritable() }
+    context.fireChannelWritabilityChanged()
   }
 
-  private static let notFound = Answer(
-    status: .notFound, contentType: "text/plain; charset=utf-8", body: "Not Found\n")
-
-  /// The product's error body. The messages are this file's own, without characters that JSON would escape.
-  private static func error(_ status: Int, _ error: GRPCStatus) -> Answer {
-    Answer(
-      status: HTTPResponseStatus(statusCode: status), contentType: "application/json; charset=utf-8",
-      body: """
-        {"error":{"code":\(status),"message":"\(error.message)","status":"\(error.code.name)"}}
-
-        """)
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event is RequestBodyIsLate {
+      refuse(FirestoreError(.deadlineExceeded, "The request did not arrive whole in time."), .requestTimeout)
+    }
+    context.fireUserInboundEventTriggered(event)
   }
 
-  private func respond(_ answer: Answer, to request: HTTPRequestHead, _ context: ChannelHandlerContext) {
-    answered = true
-    let keepAlive = request.isKeepAlive && !closing
-    var headers = HTTPHeaders()
-    if let type = answer.contentType { headers.add(name: "content-type", value: type) }
-    headers.add(name: "content-length", value: String(answer.body.utf8.count))
-    Self.addCORS(request, to: &headers)
-    if !keepAlive { headers.add(name: "connection", value: "close") }
-    let head = HTTPResponseHead(version: request.version, status: answer.status, headers: headers)
-    context.write(wrapOutboundOut(.head(head)), promise: nil)
-    if request.method != .HEAD, !answer.body.isEmpty {
-      context.write(
-        wrapOutboundOut(.body(.byteBuffer(context.channel.allocator.buffer(string: answer.body)))),
-        promise: nil)
+  /// The port drains: what waits for nothing ends now, what is being answered is answered first.
+  func drain() {
+    isLast = true
+    if let exchange {
+      exchange.drain()
+    } else if !isHTTP2, head == nil {
+      context?.close(promise: nil)
     }
-    let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
-    self.head = nil
-    if keepAlive { return }
-    let channel = context.channel
-    if requestEnded {
-      written.whenComplete { _ in channel.close(promise: nil) }
-    } else if isHTTP2 {
-      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-      written.whenComplete { _ in bound.value.pipeline.syncOperations.stopRequestOfHTTP2() }
+  }
+
+  private func end() {
+    context = nil
+    shared.remove(self)
+    release()
+    exchange?.end()
+    exchange = nil
+  }
+
+  // MARK: Requests
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): begin(head, context)
+    case .body(let bytes): receive(bytes)
+    case .end:
+      requestEnded = true
+      guard let head, !isAnswered else { return }
+      serve(head, context)
+    }
+  }
+
+  private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    self.head = head
+    body = ByteBuffer()
+    isAnswered = false
+    requestEnded = false
+    let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+    guard announced <= shared.port.maximumRequestBody else { return refuseTooLarge() }
+    if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
+      let interim = HTTPResponseHead(version: head.version, status: .continue)
+      context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
+    }
+  }
+
+  private func receive(_ bytes: ByteBuffer) {
+    guard !isAnswered else { return }
+    let size = body.readableBytes + bytes.readableBytes
+    guard size <= shared.port.maximumRequestBody else { return refuseTooLarge() }
+    guard shared.hold(size, insteadOf: heldBytes) else {
+      let limit = shared.port.http2.maximumBufferedRequestBytes
+      return refuse(
+        .resourceExhausted("This connection's requests under way exceed the limit of \(limit) bytes."))
+    }
+    heldBytes = size
+    if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+  }
+
+  private func refuseTooLarge() {
+    refuse(
+      .invalidArgument("Request payload size exceeds the limit: \(shared.port.maximumRequestBody) bytes."))
+  }
+
+  /// Answers a request that has not arrived whole, and takes no more of it.
+  private func refuse(_ error: FirestoreError, _ status: HTTPResponseStatus? = nil) {
+    guard !isAnswered, head != nil else { return }
+    isLast = true
+    var answer = HTTPAnswer.error(error)
+    if let status { answer.status = status }
+    write(answer)
+  }
+
+  /// Gives back what the request's body held.
+  private func release() {
+    body = ByteBuffer()
+    _ = shared.hold(0, insteadOf: heldBytes)
+    heldBytes = 0
+  }
+
+  private func serve(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    isAnswered = true
+    guard !shared.owesReading else {
+      let limit = shared.port.http2.maximumQueuedAnswerBytes
+      return write(
+        .error(
+          .resourceExhausted(
+            "The answers that wait to be read on this connection exceed the limit of \(limit) bytes.")))
+    }
+    do throws(RESTError) {
+      let request = HTTPRequest(head: head, target: try RequestTarget(head.uri), body: body)
+      body = ByteBuffer()
+      let exchange = HTTPExchange(self, on: context.eventLoop)
+      self.exchange = exchange
+      shared.service.serve(request, HTTPResponder(exchange))
+    } catch {
+      write(.error(.invalidArgument(error.message)))
+    }
+  }
+}
+
+// MARK: Answers
+
+extension FirestoreHTTPHandler: HTTPExchangeOutput {
+  /// What an answer's head counts as: about its size, so that many small answers count too.
+  private static let headBytes = 256
+
+  var isWritable: Bool { context?.channel.isWritable ?? false }
+
+  func write(_ answer: HTTPAnswer) {
+    guard let context, let request = head else { return }
+    isAnswered = true
+    exchange = nil
+    var headers = answer.headers
+    headers.add(name: "content-length", value: String(answer.body.readableBytes))
+    let written = writeHead(answer.status, headers, request, context)
+    finish(written, request.method == .HEAD ? ByteBuffer() : answer.body, context)
+  }
+
+  func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) {
+    guard let context, let request = head else { return }
+    // Without chunks only the end of the connection ends a body.
+    if !isHTTP2, request.version != .http1_1 { isLast = true }
+    _ = writeHead(status, headers, request, context)
+    context.flush()
+    delivery?.watch()
+  }
+
+  func write(_ bytes: ByteBuffer) {
+    guard let context, let delivery else { return }
+    for piece in AnswerDelivery.pieces(of: bytes) { _ = write(piece, delivery, context) }
+    context.flush()
+    delivery.watch()
+  }
+
+  func finish() {
+    guard let context else { return }
+    exchange = nil
+    let flushed = context.eventLoop.makeSucceededVoidFuture()
+    finish(flushed, ByteBuffer(), context)
+  }
+
+  func abort() {
+    exchange = nil
+    context?.close(promise: nil)
+  }
+
+  private func writeHead(
+    _ status: HTTPResponseStatus, _ headers: HTTPHeaders, _ request: HTTPRequestHead,
+    _ context: ChannelHandlerContext
+  ) -> EventLoopFuture<Void> {
+    var headers = headers
+    headers.addCORS(request)
+    isLast = isLast || !request.isKeepAlive || shared.isDraining
+    if isLast, !isHTTP2 { headers.add(name: "connection", value: "close") }
+    let delivery = AnswerDelivery(context.channel, isStream: isHTTP2, shared)
+    self.delivery = delivery
+    let written = context.eventLoop.makePromise(of: Void.self)
+    delivery.count(Self.headBytes, written.futureResult)
+    let head = HTTPResponseHead(version: request.version, status: status, headers: headers)
+    context.write(wrapOutboundOut(.head(head)), promise: written)
+    return written.futureResult
+  }
+
+  private func write(
+    _ piece: ByteBuffer, _ delivery: AnswerDelivery, _ context: ChannelHandlerContext
+  ) -> EventLoopFuture<Void> {
+    let written = context.eventLoop.makePromise(of: Void.self)
+    delivery.count(piece.readableBytes, written.futureResult)
+    context.write(wrapOutboundOut(.body(.byteBuffer(piece))), promise: written)
+    return written.futureResult
+  }
+
+  /// Writes the rest of an answer and its end. Over HTTP/1.1 the end, behind which the next request is let in, follows
+  /// once the rest was flushed.
+  private func finish(
+    _ written: EventLoopFuture<Void>, _ rest: ByteBuffer, _ context: ChannelHandlerContext
+  ) {
+    guard let delivery else { return }
+    release()
+    head = nil
+    var last = written
+    for piece in AnswerDelivery.pieces(of: rest) { last = write(piece, delivery, context) }
+    if isHTTP2 {
+      let ended = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+      if isLast { close(context, after: ended) }
     } else {
-      let grace = limits.lingerTimeout
+      // A request that was refused midway is not made whole by what still comes of it.
+      let isWhole = requestEnded
+      last.assumeIsolated().whenComplete { result in
+        guard case .success = result else { return self.context?.close(promise: nil) ?? () }
+        self.writeEnd(isWhole)
+      }
+      context.flush()
+    }
+    delivery.watch()
+    self.delivery = nil
+  }
+
+  private func writeEnd(_ isWhole: Bool) {
+    guard let context else { return }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    if isLast {
+      requestEnded = isWhole
+      close(context, after: written.futureResult)
+    }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+  }
+
+  /// Ends the connection or stream behind the last answer.
+  private func close(_ context: ChannelHandlerContext, after written: EventLoopFuture<Void>) {
+    let channel = context.channel
+    if isHTTP2 {
+      // A stream ends by itself once both sides have said all they have to say.
+      guard !requestEnded else { return }
+      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+      written.whenSuccess { bound.value.pipeline.syncOperations.stopRequestOfHTTP2() }
+    } else if requestEnded {
+      written.whenComplete { _ in channel.close(promise: nil) }
+    } else {
+      let grace = shared.port.lingerTimeout
       written.whenComplete { _ in channel.closeLingering(grace) }
     }
   }
+}
 
+extension HTTPHeaders {
   /// Reflects the origin, as the web SDK's credentialed requests need.
-  private static func addCORS(_ request: HTTPRequestHead, to headers: inout HTTPHeaders) {
+  fileprivate mutating func addCORS(_ request: HTTPRequestHead) {
     guard let origin = request.headers.first(name: "origin") else { return }
-    headers.add(name: "access-control-allow-origin", value: origin)
-    headers.add(name: "access-control-allow-credentials", value: "true")
-    headers.add(name: "vary", value: "Origin")
+    add(name: "access-control-allow-origin", value: origin)
+    add(name: "access-control-allow-credentials", value: "true")
+    add(name: "vary", value: "Origin")
     guard request.method == .OPTIONS else { return }
-    headers.add(name: "access-control-allow-methods", value: "DELETE,GET,HEAD,PATCH,POST,PUT")
+    add(name: "access-control-allow-methods", value: "DELETE,GET,HEAD,PATCH,POST,PUT")
     if let requested = request.headers.first(name: "access-control-request-headers") {
-      headers.add(name: "access-control-allow-headers", value: requested)
+      add(name: "access-control-allow-headers", value: requested)
     }
     if request.headers.contains(name: "access-control-request-private-network") {
-      headers.add(name: "access-control-allow-private-network", value: "true")
+      add(name: "access-control-allow-private-network", value: "true")
     }
   }
 }

@@ -11,14 +11,9 @@ extension PortProtocols {
     log: Logger
   ) -> PortProtocols {
     let service = FirestoreService(engine: engine, authentication: authentication)
+    let http = FirestoreHTTPService()
     return PortProtocols(
-      http1: { channel in
-        try channel.pipeline.syncOperations.addHTTP1Server(limits)
-        try channel.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: false))
-      },
-      http2: grpcStreams(service.methods, limits: limits.http2, log: log) { stream in
-        try stream.pipeline.syncOperations.addHTTP1Translation(limits)
-        try stream.pipeline.syncOperations.addHandler(FirestoreHTTPHandler(limits: limits, isHTTP2: true))
-      })
+      http1: http.http1(limits),
+      http2: grpcStreams(service.methods, limits: limits.http2, log: log, fallback: http.http2(limits)))
   }
 }

@@ -8,13 +8,12 @@ import NIOCore
 import NIOHTTP1
 
 /// One connection's requests; confined to its event loop but for its constants.
-final class RealtimeHTTPConnection {
+final class RealtimeHTTPConnection: AnswerAccount {
   let endpoint: RealtimeEndpoint
   let port: PortLimits
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
-  /// Changes whenever the peer has taken a piece of any answer.
   private(set) var moves = 0
   private var handlers: [ObjectIdentifier: RealtimeHTTPHandler] = [:]
 
@@ -32,10 +31,10 @@ final class RealtimeHTTPConnection {
     return true
   }
 
-  /// Accounts for bytes of answers that begin to wait for the peer.
+  var answerTimeout: TimeAmount { port.answerTimeout }
+
   func queue(_ bytes: Int) { queuedBytes += bytes }
 
-  /// Accounts for bytes of answers that wait no more.
   func unqueue(_ bytes: Int) {
     queuedBytes -= bytes
     moves &+= 1

@@ -80,7 +80,7 @@ struct FirestoreService: Sendable {
   }
 
   private func streaming<Request: Message>(
-    _ body: @escaping @Sendable (Request, GRPCRequestHead, GRPCResponder) async throws -> Void
+    _ body: @escaping @Sendable (Request, GRPCRequestHead, any CallResponder) async throws -> Void
   ) -> GRPCMethods.Method {
     .serverStreaming { head, message, responder in
       do {
@@ -94,7 +94,7 @@ struct FirestoreService: Sendable {
 
 extension FirestoreService {
   private func streaming<Request: DirectRequest>(
-    _ body: @escaping @Sendable (Request, GRPCRequestHead, GRPCResponder) async throws -> Void
+    _ body: @escaping @Sendable (Request, GRPCRequestHead, any CallResponder) async throws -> Void
   ) -> GRPCMethods.Method {
     .serverStreaming { head, message, responder in
       do {

@@ -28,10 +28,10 @@ final class ListenCall: GRPCCall, Sendable {
 
   private let service: FirestoreService
   private let head: GRPCRequestHead
-  private let responder: GRPCResponder
+  private let responder: any CallResponder
   private let phase = NIOLockedValueBox(Phase.awaitingFirst)
 
-  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: GRPCResponder) {
+  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: any CallResponder) {
     self.service = service
     self.head = head
     self.responder = responder
@@ -146,7 +146,7 @@ extension WatchTarget {
 
 /// Where the engine sends what a stream's targets see.
 private struct ListenOutput: WatchOutput {
-  let responder: GRPCResponder
+  let responder: any CallResponder
 
   func send(_ responses: [WatchResponse]) async throws {
     try await responder.send(try WatchEncoding.encode(responses))

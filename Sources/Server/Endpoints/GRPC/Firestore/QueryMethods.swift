@@ -11,7 +11,7 @@ import NIOCore
 extension FirestoreService {
   @Sendable func batchGetDocuments(
     _ request: Google_Firestore_V1_BatchGetDocumentsRequest, _ head: GRPCRequestHead,
-    _ responder: GRPCResponder
+    _ responder: any CallResponder
   ) async throws {
     let database = try DatabaseName(parsing: request.database)
     var names: [DocumentName] = []
@@ -35,7 +35,7 @@ extension FirestoreService {
   }
 
   @Sendable func runQuery(
-    _ request: RunQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
+    _ request: RunQueryRequest, _ head: GRPCRequestHead, _ responder: any CallResponder
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
@@ -53,7 +53,7 @@ extension FirestoreService {
   }
 
   @Sendable func runAggregationQuery(
-    _ request: RunAggregationQueryRequest, _ head: GRPCRequestHead, _ responder: GRPCResponder
+    _ request: RunAggregationQueryRequest, _ head: GRPCRequestHead, _ responder: any CallResponder
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)

@@ -37,11 +37,11 @@ final class WriteCall: GRPCCall, Sendable {
 
   private let service: FirestoreService
   private let head: GRPCRequestHead
-  private let responder: GRPCResponder
+  private let responder: any CallResponder
   private let streamID: String
   private let state = NIOLockedValueBox(State())
 
-  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: GRPCResponder) {
+  init(_ service: FirestoreService, _ head: GRPCRequestHead, _ responder: any CallResponder) {
     self.service = service
     self.head = head
     self.responder = responder

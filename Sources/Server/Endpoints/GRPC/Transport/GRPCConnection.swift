@@ -72,14 +72,15 @@ private final class GRPCDrainHandler: ChannelInboundHandler {
 }
 
 extension PortProtocols {
-  /// The initializer of HTTP/2 connections that serve gRPC, and hand every other stream to `fallback`.
+  /// The initializer of HTTP/2 connections that serve gRPC, and hand every other stream to what `fallback` makes for its
+  /// connection.
   static func grpcStreams(
     _ methods: GRPCMethods, limits: HTTP2Limits, log: Logger,
-    fallback: @escaping @Sendable (any Channel) throws -> Void
+    fallback: @escaping @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
   ) -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void {
     { channel in
       let connection = GRPCConnection(
-        methods: methods, limits: limits, channel: channel, log: log, fallback: fallback)
+        methods: methods, limits: limits, channel: channel, log: log, fallback: try fallback(channel))
       try channel.pipeline.syncOperations.addHandler(GRPCDrainHandler(connection))
       let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
       return { stream in

@@ -21,9 +21,9 @@ public struct GRPCMethods: Sendable {
       @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void) ->
         Void, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, any number of answers.
-    case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, GRPCResponder) async throws -> Void)
+    case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, any CallResponder) async throws -> Void)
     /// A conversation; the closure runs on the stream's event loop.
-    case duplex(@Sendable (GRPCRequestHead, GRPCResponder) throws -> any GRPCCall)
+    case duplex(@Sendable (GRPCRequestHead, any CallResponder) throws -> any GRPCCall)
   }
 
   private let methods: [String: Method]
@@ -60,7 +60,7 @@ public protocol GRPCCall: AnyObject {
   /// The stream is gone, whoever ended it: release everything. Called exactly once, last.
   func end()
   /// Bytes of request messages that the call has taken and still keeps: they count against what its connection may
-  /// hold. A call that keeps any says so with `GRPCResponder.updateHeldBytes` when it lets go of them.
+  /// hold. A call that keeps any says so with `CallResponder.updateHeldBytes` when it lets go of them.
   var heldBytes: Int { get }
 }
 

@@ -1,13 +1,10 @@
-// The writing side of one call, usable from any task or thread; the work itself happens on the stream's event loop.
-//
-// Invariant: a sender waits while the client does not read, so what is queued for one stream stays near its
-// watermark, whoever produces it.
+// The writing side of a call over gRPC. The work itself happens on the stream's event loop.
 
 public import GRPCFraming
 public import NIOCore
 
-/// Writes one call's answers.
-public final class GRPCResponder: Sendable {
+/// Writes one call's answers to its stream.
+public final class GRPCResponder: CallResponder {
   /// The stream's event loop.
   public let eventLoop: any EventLoop
   private let handler: NIOLoopBound<GRPCStreamHandler>
@@ -19,8 +16,6 @@ public final class GRPCResponder: Sendable {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 
-  /// Sends framed messages, and returns once the stream can take more.
-  /// - Throws: `CancellationError` once the stream is gone.
   public func send(_ framed: ByteBuffer) async throws {
     if eventLoop.inEventLoop {
       // The common case on the loop: written, and there is room for more.
@@ -43,7 +38,6 @@ public final class GRPCResponder: Sendable {
     }
   }
 
-  /// Ends the call with a status; what comes later is ignored.
   public func finish(_ status: GRPCStatus) {
     onLoop { $0.finish(status) }
   }
@@ -53,19 +47,16 @@ public final class GRPCResponder: Sendable {
     onLoop { $0.complete(framed) }
   }
 
-  /// Stops or resumes the delivery of request messages, so that a client cannot queue work without bound.
   public func setReading(_ enabled: Bool) {
     onLoop { $0.setReading(enabled) }
   }
 
-  /// Accounts anew for the request bytes that the call keeps, after it has let go of some.
   public func updateHeldBytes() {
     onLoop { $0.account() }
   }
 
-  /// Runs work of the call on the stream's event loop, where the platform allows it. It is not cancelled with the
-  /// call: it ends by itself when sending fails.
-  func start(_ operation: @escaping @Sendable () async -> Void) {
+  /// Runs work on the stream's event loop, where the platform allows it.
+  public func start(_ operation: @escaping @Sendable () async -> Void) {
     _ = tasks.start(operation)
   }
 

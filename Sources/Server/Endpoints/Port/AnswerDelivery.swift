@@ -6,6 +6,18 @@
 
 import NIOCore
 
+/// What counts the answers that wait for one connection's peer; confined to its event loop.
+protocol AnswerAccount: AnyObject {
+  /// Accounts for bytes of answers that begin to wait for the peer.
+  func queue(_ bytes: Int)
+  /// Accounts for bytes of answers that wait no more.
+  func unqueue(_ bytes: Int)
+  /// Changes whenever the peer has taken a piece of any answer.
+  var moves: Int { get }
+  /// How long the peer may take nothing of an answer.
+  var answerTimeout: TimeAmount { get }
+}
+
 /// An answer whose pieces are being written; confined to its event loop.
 final class AnswerDelivery {
   /// Pieces are small enough that a slow reader is seen to read.
@@ -14,13 +26,13 @@ final class AnswerDelivery {
   private let channel: any Channel
   /// The channel of the whole connection, where `channel` is one stream of it.
   private let parent: (any Channel)?
-  private let connection: RealtimeHTTPConnection
+  private let connection: any AnswerAccount
   private var pending = 0
   private var hasMoved = false
   private var movesBefore = 0
   private var deadline: Scheduled<Void>?
 
-  init(_ channel: any Channel, isStream: Bool, _ connection: RealtimeHTTPConnection) {
+  init(_ channel: any Channel, isStream: Bool, _ connection: any AnswerAccount) {
     self.channel = channel
     // The parent of an accepted socket is the socket that listens.
     parent = isStream ? channel.parent : nil
@@ -50,16 +62,17 @@ final class AnswerDelivery {
     }
   }
 
-  /// Begins to watch what the flush has left.
+  /// Begins to watch what the flush has left, unless it watches already.
   func watch() {
-    guard pending > 0 else { return }
+    guard pending > 0, deadline == nil else { return }
     hasMoved = false
     movesBefore = connection.moves
     let this = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    deadline = channel.eventLoop.scheduleTask(in: connection.port.answerTimeout) { this.value.isDue() }
+    deadline = channel.eventLoop.scheduleTask(in: connection.answerTimeout) { this.value.isDue() }
   }
 
   private func isDue() {
+    deadline = nil
     guard pending > 0 else { return }
     if hasMoved { return watch() }
     guard let parent else { return channel.close(promise: nil) }

@@ -1,0 +1,63 @@
+// What the Firestore port serves over plain HTTP, by method and path: the one place that knows its paths.
+
+import FirestoreModel
+import NIOCore
+import NIOHTTP1
+
+/// Where a request to the Firestore port goes.
+enum FirestoreRoute: Equatable {
+  /// A stream that WebChannel carries.
+  enum Channel: String {
+    case listen = "Listen"
+    case write = "Write"
+  }
+
+  /// A CORS preflight, of any path.
+  case preflight
+  /// The health check that tools wait for.
+  case health
+  /// The REST interface.
+  case rest
+  /// What only an emulator serves.
+  case emulator
+  /// WebChannel.
+  case channel(Channel)
+  /// Nothing.
+  case unknown
+
+  init(_ method: HTTPMethod, path: String) {
+    if method == .OPTIONS {
+      self = .preflight
+    } else if path == "/" {
+      self = method == .GET || method == .HEAD ? .health : .unknown
+    } else if path.hasPrefix("/v1/") || path.hasPrefix("/v1beta1/") {
+      self = .rest
+    } else if path.hasPrefix("/emulator/v1/") {
+      self = .emulator
+    } else if path == "/google.firestore.v1.Firestore/Listen/channel" {
+      self = .channel(.listen)
+    } else if path == "/google.firestore.v1.Firestore/Write/channel" {
+      self = .channel(.write)
+    } else {
+      self = .unknown
+    }
+  }
+}
+
+/// Serves plain HTTP on the Firestore port.
+struct FirestoreHTTPService: Sendable {
+  /// Serves one request. Called on the event loop of its connection.
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) {
+    switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
+    case .preflight: responder.answer(HTTPAnswer(status: .ok))
+    case .health: responder.answer(.text(.ok, "Ok\n"))
+    case .rest, .emulator:
+      responder.answer(
+        .error(.unimplemented("Firestore's REST interface is not implemented by this server yet; use gRPC.")))
+    case .channel:
+      responder.answer(
+        .error(.unimplemented("WebChannel is not implemented by this server yet; use gRPC over HTTP/2.")))
+    case .unknown: responder.answer(.text(.notFound, "Not Found\n"))
+    }
+  }
+}
