@@ -44,10 +44,12 @@ struct DirectRequestTests {
       #expect(request.parent == message.parent)
       #expect(request.query == query, "\(query)")
       #expect(request.consistency == consistency)
-      #expect(!request.explains)
+      #expect(request.explain == .none)
     }
     let explained = Google_Firestore_V1_RunQueryRequest.with { $0.explainOptions.analyze = true }
-    #expect(try read(explained) { try RunQueryRequest(decoding: $0) }.explains)
+    #expect(try read(explained) { try RunQueryRequest(decoding: $0) }.explain == .analyze)
+    let planned = Google_Firestore_V1_RunQueryRequest.with { $0.explainOptions = .init() }
+    #expect(try read(planned) { try RunQueryRequest(decoding: $0) }.explain == .plan)
   }
 
   @Test("aggregations are read as the generated code reads them, on random queries")
@@ -72,10 +74,12 @@ struct DirectRequestTests {
       #expect(request.parent == message.parent)
       #expect(request.query == query, "\(query)")
       #expect(request.consistency == .readTime(Timestamp(microseconds: 7)))
-      #expect(!request.explains)
+      #expect(request.explain == .none)
     }
     let explained = Google_Firestore_V1_RunAggregationQueryRequest.with { $0.explainOptions.analyze = true }
-    #expect(try read(explained) { try RunAggregationQueryRequest(decoding: $0) }.explains)
+    #expect(try read(explained) { try RunAggregationQueryRequest(decoding: $0) }.explain == .analyze)
+    let planned = Google_Firestore_V1_RunAggregationQueryRequest.with { $0.explainOptions = .init() }
+    #expect(try read(planned) { try RunAggregationQueryRequest(decoding: $0) }.explain == .plan)
   }
 
   @Test("requests that create and update one document are read as the generated code reads them")

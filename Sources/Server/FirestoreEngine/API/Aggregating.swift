@@ -11,6 +11,8 @@ public struct AggregationResult: Sendable {
   public var fields: MapValue
   /// The snapshot's time.
   public var readTime: Timestamp
+  /// How the query was, or would be, answered, if asked for. Without statistics there are no values.
+  public var explanation: QueryExplanation?
 }
 
 extension FirestoreEngine {
@@ -22,18 +24,19 @@ extension FirestoreEngine {
   /// - Throws: INVALID_ARGUMENT for a query or aggregations that break the rules, and what `runQuery` throws.
   public func runAggregationQuery(
     _ query: AggregationQuery, under parent: ParentName, consistency: ReadConsistency = .latest,
-    as caller: Caller
+    explain: ExplainMode = .none, as caller: Caller
   ) async throws(FirestoreError) -> AggregationResult {
     try await reporting {
       var run = try AggregationRun(query, under: parent)
       var result = AggregationResult(transaction: nil, fields: MapValue(), readTime: .epoch)
       let database = try await self.database(parent.database)
-      try await database.run(run.query, consistency, as: caller) { page in
+      try await database.run(run.query, consistency, explain: explain, as: caller) { page in
         if let token = page.transaction { result.transaction = token }
         result.readTime = page.readTime
         try run.add(page.documents)
+        result.explanation = page.explanation?.aggregating
       }
-      result.fields = run.result
+      if explain != .plan { result.fields = run.result }
       return result
     }
   }

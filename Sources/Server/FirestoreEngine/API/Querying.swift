@@ -5,15 +5,17 @@ import OrderedStore
 
 extension FirestoreEngine {
   /// Runs a query at one version, in pages; each is delivered when the one before was taken.
+  ///
+  /// Neighbours are found by going over all documents that the rest of the query gives: exactly, without an index.
   /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a query that breaks the rules.
   public func runQuery(
-    _ query: Query, consistency: ReadConsistency = .latest, as caller: Caller,
+    _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none, as caller: Caller,
     deliver: @Sendable (QueryPage) async throws -> Void
   ) async throws {
     do {
       let prepared = try PreparedQuery(query)
       let database = try await self.database(query.parent.database)
-      try await database.run(prepared, consistency, as: caller, deliver: deliver)
+      try await database.run(prepared, consistency, explain: explain, as: caller, deliver: deliver)
     } catch {
       throw error is StoreError ? FirestoreError(error) : error
     }

@@ -122,6 +122,8 @@ public struct QueryPage: Sendable {
   public var readTime: Timestamp
   /// Whether this is the last page. A query without results has one page without documents.
   public var isLast: Bool
+  /// How the query was, or would be, answered: on the last page, if asked for.
+  public var explanation: QueryExplanation?
 }
 
 /// What became of a commit.

@@ -27,8 +27,12 @@ struct AggregationRun {
     for aggregation in named {
       if case .count(let upTo?) = aggregation.op { bound = max(bound, upTo) } else { bound = .max }
     }
-    // Not for a limit that is wrong: it has to be refused.
-    if bound < .max, base.limit.map({ Int64($0) > bound }) ?? true { base.limit = Int(clamping: bound) }
+    // Not for a limit that is wrong: it has to be refused. A search for neighbours looks at all that the limit leaves.
+    if bound < .max, base.findNearest == nil,
+      base.limit.map({ Int64($0) > bound }) ?? true
+    {
+      base.limit = Int(clamping: bound)
+    }
     var prepared = try PreparedQuery(Query(parent: parent, base))
     prepared.requiredFields = aggregation.fields
     query = prepared

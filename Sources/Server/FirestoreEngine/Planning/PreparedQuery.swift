@@ -29,9 +29,6 @@ struct PreparedQuery: Sendable {
   init(_ query: Query) throws(FirestoreError) {
     self.query = query
     normalized = try NormalizedQuery(query)
-    guard normalized.findNearest == nil else {
-      throw .unimplemented("find_nearest is not supported yet.")
-    }
     let id = normalized.selector?.collectionID ?? ""
     if id.isEmpty {
       scope = .everywhere
@@ -85,6 +82,8 @@ struct PreparedQuery: Sendable {
     guard projection != nil else { return self }
     var query = query
     query.structured.select = nil
-    return (try? PreparedQuery(query)) ?? self
+    guard var whole = try? PreparedQuery(query) else { return self }
+    whole.requiredFields = requiredFields
+    return whole
   }
 }

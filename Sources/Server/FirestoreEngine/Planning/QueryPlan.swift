@@ -130,6 +130,17 @@ struct Planner {
 
   // MARK: Terms
 
+  /// The fields whose entries an intersection reads, in the order of the query's conditions.
+  var intersected: [(field: FieldPath, isElement: Bool)] {
+    guard case .collection(let path) = query.scope else { return [] }
+    let alternatives = normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
+    return alternatives.joined().compactMap { term in
+      guard entryPrefix(of: term, in: path) != nil else { return nil }
+      if case .field(let filter) = term, filter.op == .arrayContains { return (term.field, true) }
+      return (term.field, false)
+    }
+  }
+
   /// Whether no document meets a term.
   private static func isImpossible(_ term: FilterTerm) -> Bool {
     guard case .field(let filter) = term else { return false }

@@ -6,24 +6,52 @@ import OrderedStore
 extension FirestoreDatabase {
   /// Answers a query in pages.
   func run(
-    _ query: PreparedQuery, _ consistency: ReadConsistency, as caller: Caller,
+    _ query: PreparedQuery, _ consistency: ReadConsistency, explain: ExplainMode = .none, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
   ) async throws {
     var session = try await beginRead(consistency, as: caller)
     do {
-      let keys = try await run(query, &session, as: caller, deliver: deliver)
-      endRead(session, keys: keys.0, ranges: keys.1)
+      let read: QueryReads
+      if explain == .plan {
+        read = try await plan(query, &session, as: caller, deliver: deliver)
+      } else if query.normalized.findNearest != nil {
+        read = try await findNearest(query, explain, &session, as: caller, deliver: deliver)
+      } else {
+        read = try await run(query, explain, &session, as: caller, deliver: deliver)
+      }
+      endRead(session, keys: read.keys, ranges: read.ranges)
     } catch {
       failRead(session)
       throw error
     }
   }
 
-  private func run(
+  /// Answers a query with its plan alone.
+  private func plan(
     _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
-  ) async throws -> ([Key], [KeyRange]) {
-    var run = QueryRun(query, recordsKeys: session.transaction != nil)
+  ) async throws -> QueryReads {
+    let indexes = try await read(&session) { view in
+      _ = try self.authorise(caller, .query(query.query), in: view)
+      var run = QueryRun(query)
+      _ = try run.makePlan(view)
+      return run.indexes
+    }
+    try await deliver(
+      QueryPage(
+        transaction: session.newToken, skippedResults: 0, documents: [],
+        readTime: session.version?.timestamp ?? .epoch, isLast: true,
+        explanation: QueryExplanation(indexesUsed: indexes)))
+    return QueryReads()
+  }
+
+  /// Answers a query in pages, in a read that has begun.
+  func run(
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> QueryReads {
+    let started = options.clock.now()
+    var run = QueryRun(query, recordsKeys: session.transaction != nil, counts: explain == .analyze)
     var ranges: [KeyRange] = []
     if session.transaction != nil {
       // What is scanned is locked before it is looked at.
@@ -38,16 +66,21 @@ extension FirestoreDatabase {
     }
     var isFirst = true
     var skipped = 0
+    var tally = ResultTally()
     while true {
       let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil)
       run = next
       skipped += page.skipped
       if page.documents.isEmpty, !page.isLast { continue }
-      let time = session.version?.timestamp ?? .epoch
-      try await deliver(
-        QueryPage(
-          transaction: isFirst ? session.newToken : nil, skippedResults: skipped, documents: page.documents,
-          readTime: time, isLast: page.isLast))
+      tally.skipped += skipped
+      tally.returned += page.documents.count
+      var answer = QueryPage(
+        transaction: isFirst ? session.newToken : nil, skippedResults: skipped, documents: page.documents,
+        readTime: session.version?.timestamp ?? .epoch, isLast: page.isLast)
+      if page.isLast, explain == .analyze {
+        answer.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
+      }
+      try await deliver(answer)
       isFirst = false
       skipped = 0
       if page.isLast {
@@ -56,7 +89,7 @@ extension FirestoreDatabase {
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
         }
-        return (run.keys, session.transaction == nil ? [] : scanned)
+        return QueryReads(keys: run.keys, ranges: session.transaction == nil ? [] : scanned)
       }
     }
   }
@@ -89,7 +122,7 @@ extension FirestoreDatabase {
 
   /// The first of some documents at a version, at most `limit` bytes of them but at least one; nil where there is none.
   func documents(
-    _ names: ArraySlice<DocumentName>, at version: Version, upTo limit: Int
+    _ names: ArraySlice<DocumentName>, at version: Version?, upTo limit: Int
   ) async throws -> [StoredDocument?] {
     try await rows.read(at: version) { view in
       var documents: [StoredDocument?] = []
@@ -102,5 +135,28 @@ extension FirestoreDatabase {
       }
       return documents
     }
+  }
+}
+
+/// What answering a query read, for the transaction that it belongs to.
+struct QueryReads {
+  var keys: [Key] = []
+  var ranges: [KeyRange] = []
+}
+
+/// What a query gave so far.
+private struct ResultTally {
+  var returned = 0
+  var skipped = 0
+
+  func explanation(_ run: QueryRun, microseconds: UInt64) -> QueryExplanation {
+    let billable = returned + skipped
+    return QueryExplanation(
+      indexesUsed: run.indexes,
+      statistics: .init(
+        resultsReturned: returned, microseconds: max(Int(clamping: microseconds), 1),
+        readOperations: max(billable, 1), entriesScanned: run.cost.entries,
+        documentsScanned: run.cost.documents, documentsBillable: billable,
+        minimumCost: billable == 0 ? 1 : 0))
   }
 }

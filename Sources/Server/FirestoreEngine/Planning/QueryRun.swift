@@ -27,6 +27,7 @@ struct QueryRun: Sendable {
   let query: PreparedQuery
   private let sortBytes: Int
   private let recordsKeys: Bool
+  private let counts: Bool
   private var plan: QueryPlan?
   /// Where reading goes on.
   private var place = ReadingPlace.start
@@ -37,15 +38,22 @@ struct QueryRun: Sendable {
   private var held: ArraySlice<StoredDocument> = []
   /// The rows that were read so far, for validation.
   private(set) var keys: [Key] = []
+  /// What was read so far, if it is counted.
+  private(set) var cost = ReadCost()
   /// What has not been read of the plan's range.
   private var unread: KeyRange?
 
   /// - Parameters:
   ///   - recordsKeys: whether `keys` is of use.
+  ///   - counts: whether `cost` is of use.
   ///   - sortBytes: bytes of results that may be held to sort them.
-  init(_ query: PreparedQuery, recordsKeys: Bool = false, sortBytes: Int = EngineLimits.sortBytes) {
+  init(
+    _ query: PreparedQuery, recordsKeys: Bool = false, counts: Bool = false,
+    sortBytes: Int = EngineLimits.sortBytes
+  ) {
     self.query = query
     self.recordsKeys = recordsKeys
+    self.counts = counts
     self.sortBytes = sortBytes
     toSkip = query.normalized.offset
     left = query.limit ?? .max
@@ -83,6 +91,17 @@ struct QueryRun: Sendable {
 
   /// The next page.
   mutating func nextPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
+    guard counts else { return try readPage(view, database) }
+    let counting = CountingView(view)
+    let page = try readPage(counting, database)
+    cost += counting.cost
+    return page
+  }
+
+  /// The indexes that the plan reads, once there is one.
+  var indexes: [QueryExplanation.Index] { plan.map { Planner(query).indexes(of: $0) } ?? [] }
+
+  private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
     var page = Page()
     if left > 0, !(try deliverHeld(&page)), !isExhausted {

@@ -204,7 +204,11 @@ actor WatchWorker {
       guard query.parent.database == database else {
         throw FirestoreError.invalidArgument("The query's parent does not belong to database \(database).")
       }
-      return .query(try PreparedQuery(query))
+      let prepared = try PreparedQuery(query)
+      guard prepared.normalized.findNearest == nil else {
+        throw FirestoreError.invalidArgument("A query with find_nearest cannot be listened to.")
+      }
+      return .query(prepared)
     case .documents(let names):
       var seen: Set<DocumentName> = []
       for name in names where name.database != database {

@@ -132,5 +132,11 @@ extension Query {
     if nearest.vector.isEmpty || nearest.vector.count > Limits.vectorDimensions {
       throw .invalidArgument("FindNearest requires a vector of 1 to \(Limits.vectorDimensions) dimensions.")
     }
+    if nearest.field.isDocumentID {
+      throw .invalidArgument("FindNearest requires a vector field, which __name__ is not.")
+    }
+    if let field = nearest.distanceResultField {
+      for name in field.segments { try DocumentValidation.validate(fieldName: name) }
+    }
   }
 }

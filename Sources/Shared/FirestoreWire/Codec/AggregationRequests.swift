@@ -10,8 +10,8 @@ public struct RunAggregationQueryRequest: Hashable, Sendable {
   public var query: AggregationQuery?
   /// Which state to read.
   public var consistency = ReadConsistency.latest
-  /// Whether the request asks for an explanation.
-  public var explains = false
+  /// Whether the request asks for an explanation, and of what.
+  public var explain = ExplainMode.none
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
@@ -32,8 +32,8 @@ public struct RunAggregationQueryRequest: Hashable, Sendable {
         var nested = try reader.message(tag)
         consistency = .readTime(try nested.timestamp())
       case 8:
-        _ = try reader.message(tag)
-        explains = true
+        var nested = try reader.message(tag)
+        explain = try nested.explainOptions()
       default: try reader.skip(tag)
       }
     }

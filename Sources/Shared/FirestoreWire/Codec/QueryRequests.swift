@@ -11,8 +11,8 @@ public struct RunQueryRequest: Hashable, Sendable {
   public var query: StructuredQuery?
   /// Which state to read.
   public var consistency = ReadConsistency.latest
-  /// Whether the request asks for an explanation.
-  public var explains = false
+  /// Whether the request asks for an explanation, and of what.
+  public var explain = ExplainMode.none
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
@@ -33,8 +33,8 @@ public struct RunQueryRequest: Hashable, Sendable {
         var nested = try reader.message(tag)
         consistency = .readTime(try nested.timestamp())
       case 10:
-        _ = try reader.message(tag)
-        explains = true
+        var nested = try reader.message(tag)
+        explain = try nested.explainOptions()
       default: try reader.skip(tag)
       }
     }
@@ -100,6 +100,18 @@ public struct ListenStreamRequest: Sendable {
 }
 
 extension ProtobufReader {
+  /// Reads an `ExplainOptions` message.
+  mutating func explainOptions() throws(FirestoreError) -> ExplainMode {
+    var mode = ExplainMode.plan
+    while let tag = try nextTag() {
+      switch tag.field {
+      case 1: mode = try varint(tag) != 0 ? .analyze : .plan
+      default: try skip(tag)
+      }
+    }
+    return mode
+  }
+
   /// Reads a `TransactionOptions` message; `fallback` where it names no mode.
   mutating func transactionOptions(or fallback: TransactionOptions) throws(FirestoreError)
     -> TransactionOptions

@@ -42,11 +42,10 @@ extension FirestoreService {
     guard let structured = request.query else {
       throw FirestoreError.invalidArgument("only structured queries are supported")
     }
-    guard !request.explains else {
-      throw FirestoreError.unimplemented("Explaining a query is not implemented by this server.")
-    }
     let query = Query(parent: parent, structured)
-    try await engine.runQuery(query, consistency: request.consistency, as: caller) { page in
+    try await engine.runQuery(
+      query, consistency: request.consistency, explain: request.explain, as: caller
+    ) { page in
       let buffer = try ResponseEncoding.query(page)
       if buffer.readableBytes > 0 { try await responder.send(buffer) }
     }
@@ -60,11 +59,8 @@ extension FirestoreService {
     guard let query = request.query else {
       throw FirestoreError.invalidArgument("only structured queries are supported")
     }
-    guard !request.explains else {
-      throw FirestoreError.unimplemented("Explaining a query is not implemented by this server.")
-    }
     let result = try await engine.runAggregationQuery(
-      query, under: parent, consistency: request.consistency, as: caller)
+      query, under: parent, consistency: request.consistency, explain: request.explain, as: caller)
     try await responder.send(try ResponseEncoding.aggregation(result))
   }
 

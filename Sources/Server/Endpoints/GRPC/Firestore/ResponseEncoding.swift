@@ -124,7 +124,8 @@ enum ResponseEncoding {
   }
 
   /// A page of RunQuery. A transaction begun by the call comes alone in the first message; so does the number of
-  /// skipped results; a query without results is one message with the read time.
+  /// skipped results; a query without results is one message with the read time. An explanation comes last, in a
+  /// message of its own.
   static func query(_ page: QueryPage) throws -> ByteBuffer {
     var buffer = ByteBuffer()
     if let token = page.transaction {
@@ -136,13 +137,19 @@ enum ResponseEncoding {
         buffer.writeField(4, page.skippedResults)
       }
     }
-    if page.documents.isEmpty, page.skippedResults == 0, page.isLast {
+    if page.documents.isEmpty, page.skippedResults == 0, page.isLast, page.explanation == nil {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(3, page.readTime) }
     }
     for document in page.documents {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
         buffer.writeField(1, document.encoded)
         buffer.writeField(3, page.readTime)
+      }
+    }
+    if let explanation = page.explanation {
+      try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+        if explanation.statistics != nil { buffer.writeField(3, page.readTime) }
+        buffer.writeExplanation(11, explanation)
       }
     }
     return buffer
@@ -155,6 +162,10 @@ enum ResponseEncoding {
       try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in buffer.writeField(2, token) }
     }
     try buffer.writeGRPCMessage { (buffer: inout ByteBuffer) in
+      if let explanation = result.explanation {
+        buffer.writeExplanation(10, explanation)
+        if explanation.statistics == nil { return }
+      }
       buffer.writeMessage(1) { buffer in
         for entry in result.fields.entries {
           buffer.writeMessage(2) { buffer in

@@ -1,0 +1,72 @@
+"""Google's own Python client on what concerns indexes: vector search and explained queries."""
+
+import pytest
+from google.api_core import exceptions
+from google.cloud import firestore
+from google.cloud.firestore_v1.base_query import FieldFilter
+from google.cloud.firestore_v1.base_vector_query import DistanceMeasure
+from google.cloud.firestore_v1.query_profile import ExplainOptions, QueryExplainError
+from google.cloud.firestore_v1.vector import Vector
+
+
+@pytest.fixture
+def client(shared_hearth, monkeypatch):
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", shared_hearth.firestore)
+    client = firestore.Client(project=shared_hearth.project)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def collection(client, request):
+    return client.collection(request.node.name)
+
+
+def test_the_nearest_vectors_are_found_by_each_measure(collection):
+    for name, numbers, kind in [("a", [1, 0], "x"), ("b", [3, 4], "y"), ("c", [0, 2], "x"), ("d", [1, 2, 3], "x")]:
+        collection.document(name).set({"v": Vector(numbers), "kind": kind})
+    collection.document("e").set({"kind": "x"})
+
+    def find(start=collection, measure=DistanceMeasure.EUCLIDEAN, limit=10, vector=(1, 0), **options):
+        found = start.find_nearest(
+            vector_field="v", query_vector=Vector(vector), distance_measure=measure, limit=limit,
+            distance_result_field="d", **options
+        ).get()
+        return [(s.id, round(s.get("d"), 6)) for s in found]
+
+    assert find() == [("a", 0), ("c", 2.236068), ("b", 4.472136)]
+    assert find(limit=1) == [("a", 0)]
+    assert find(measure=DistanceMeasure.COSINE) == [("a", 0), ("b", 0.4), ("c", 1)]
+    assert find(measure=DistanceMeasure.DOT_PRODUCT, vector=(1, 1)) == [("b", 7), ("c", 2), ("a", 1)]
+    assert find(distance_threshold=2.5) == [("a", 0), ("c", 2.236068)]
+    assert find(measure=DistanceMeasure.DOT_PRODUCT, vector=(1, 1), distance_threshold=2) == [("b", 7), ("c", 2)]
+    assert find(collection.where(filter=FieldFilter("kind", "==", "x"))) == [("a", 0), ("c", 2.236068)]
+    with pytest.raises(exceptions.InvalidArgument):
+        find(limit=1001)
+    with pytest.raises(exceptions.InvalidArgument):
+        find(vector=[0.0] * 2049)
+
+
+def test_a_query_is_explained(collection):
+    for n in range(5):
+        collection.document(str(n)).set({"n": n})
+    query = collection.where(filter=FieldFilter("n", ">", 1))
+    planned = query.get(explain_options=ExplainOptions(analyze=False))
+    assert list(planned) == []
+    metrics = planned.get_explain_metrics()
+    assert metrics.plan_summary.indexes_used == [{"query_scope": "Collection", "properties": "(n ASC, __name__ ASC)"}]
+    with pytest.raises(QueryExplainError):
+        metrics.execution_stats
+    analysed = query.get(explain_options=ExplainOptions(analyze=True))
+    assert [s.id for s in analysed] == ["2", "3", "4"]
+    stats = analysed.get_explain_metrics().execution_stats
+    assert stats.results_returned == 3 and stats.read_operations == 3
+    assert stats.execution_duration.total_seconds() > 0
+    assert stats.debug_stats["documents_scanned"] == "3" and stats.debug_stats["index_entries_scanned"] == "3"
+    assert stats.debug_stats["billing_details"]["documents_billable"] == "3"
+
+    counted = query.count(alias="all").get(explain_options=ExplainOptions(analyze=True))
+    assert counted[0][0].value == 3
+    assert counted.get_explain_metrics().execution_stats.results_returned == 1
+    nothing = query.count(alias="all").get(explain_options=ExplainOptions(analyze=False))
+    assert nothing.get_explain_metrics().plan_summary.indexes_used
