@@ -166,8 +166,8 @@ let package = Package(
       [
         "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
         "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
-        "OrderedStore", "EmbeddedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-        nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
+        "OrderedStore", "EmbeddedStore", "RandomModels", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
       ]),
     tests(
       of: "HearthServer",

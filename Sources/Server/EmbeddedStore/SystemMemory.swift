@@ -7,9 +7,9 @@
 #endif
 
 /// The memory this process may use: the machine's, or its control group's if that is less.
-enum SystemMemory {
+public enum SystemMemory {
   /// Bytes.
-  static var bytes: Int {
+  public static var bytes: Int {
     let physical = sysconf(Int32(_SC_PHYS_PAGES)) * sysconf(Int32(_SC_PAGESIZE))
     guard let limit = controlGroupLimit, limit < physical else { return max(physical, 256 << 20) }
     return limit

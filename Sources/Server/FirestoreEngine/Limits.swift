@@ -36,7 +36,7 @@ public enum EngineLimits {
   public static let listPage = 300
   /// The longest listing page, whatever is asked for.
   public static let listPageMaximum = 10_000
-  /// Bytes of documents on a listing page, after which no more are added: the page's token leads on.
+  /// Bytes of documents or ids on a listing page, after which no more are added: the page's token leads on.
   public static let listPageBytes = 4 << 20
   /// Names in one BatchGetDocuments.
   public static let batchGetNames = 100_000

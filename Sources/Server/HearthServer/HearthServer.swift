@@ -5,6 +5,7 @@
 //   2. `stop` accepts nothing new, lets what is in flight finish within the grace period, then closes the store and
 //      with it gives the directory up; every acknowledged write is on disk before that.
 
+import EmbeddedStore
 import Endpoints
 import FirestoreEngine
 public import Logging
@@ -118,17 +119,20 @@ public final class HearthServer: Sendable {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
     let engine = FirestoreEngine(
       store: store, policy: policy, options: .init(createsDatabases: configuration.emulator))
-    let realtime = RealtimeAssembly(configuration, store: store, log: log)
+    var limits = PortLimits()
+    limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
+    let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do {
       let tls = try tls()
       let protocols = PortProtocols.firestore(
-        engine, authentication: configuration.emulator ? .emulator : .refuseAll, log: log)
+        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)
       try await listen(
-        configuration.firestore, protocols, tls, Self.firestoreName, flag: "--firestore-port", in: &running)
+        configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
+        in: &running)
       if let address = configuration.database {
         try await listen(
-          address, realtime.protocols, tls, Self.databaseName, flag: "--database-port", in: &running)
+          address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
       return running
     } catch {
@@ -147,12 +151,12 @@ public final class HearthServer: Sendable {
   }
 
   private func listen(
-    _ address: HearthConfiguration.Address, _ protocols: PortProtocols, _ tls: PortTLS?, _ product: String,
-    flag: String, in running: inout Running
+    _ address: HearthConfiguration.Address, _ protocols: PortProtocols, _ tls: PortTLS?,
+    _ limits: PortLimits, _ product: String, flag: String, in running: inout Running
   ) async throws(HearthError) {
     do {
       let port = try await ListeningPort.bind(
-        host: address.host, port: address.port, protocols: protocols, tls: tls,
+        host: address.host, port: address.port, protocols: protocols, tls: tls, limits: limits,
         group: MultiThreadedEventLoopGroup.singleton, log: log)
       let listener = Listener(product: product, host: port.host, port: port.port, tls: tls != nil)
       running.ports.append((listener, port))

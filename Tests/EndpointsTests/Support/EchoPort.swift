@@ -69,7 +69,7 @@ struct EchoPort {
     let http = FirestoreHTTPService()
     let protocols = PortProtocols(
       http1: http.http1(limits),
-      http2: PortProtocols.grpcStreams(methods, limits: limits.http2, log: log, fallback: http.http2(limits)))
+      http2: PortProtocols.grpcStreams(methods, limits: limits, log: log, fallback: http.http2(limits)))
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0, protocols: protocols, tls: tls, limits: limits, group: group, log: log)
     return EchoPort(port: port, events: events)

@@ -18,6 +18,12 @@ public struct FirestoreAuthentication: Sendable {
   /// Refuses everybody with UNAUTHENTICATED.
   public static let refuseAll = FirestoreAuthentication(isEmulator: false)
 
+  /// Refuses whom no request is taken from, whatever it says.
+  /// - Throws: UNAUTHENTICATED.
+  func admit(authorization: String?) throws(FirestoreError) {
+    if !isEmulator { _ = try caller(authorization: authorization) }
+  }
+
   /// The caller of a request.
   /// - Parameter authorization: the header's value; nil if there is none.
   /// - Throws: UNAUTHENTICATED, or INVALID_ARGUMENT for a bearer token that is no token.

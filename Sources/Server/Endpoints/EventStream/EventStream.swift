@@ -16,8 +16,8 @@ struct EventStream {
     case nothing
     /// Answer with this error instead of a stream.
     case refuse(RESTError)
-    /// Send these events; begin the stream if it has not begun.
-    case send(ByteBuffer)
+    /// Send these events; begin the stream if it has not begun. Some count in what the server holds.
+    case send(ByteBuffer, counted: Bool)
     /// Send these events and end the stream.
     case finish(ByteBuffer)
   }
@@ -42,8 +42,9 @@ struct EventStream {
     switch output {
     case .push(let push):
       if case .cancel = push.body { return .finish(Self.cancel) }
-      let event = event(of: push)
-      if isGranted { return event.readableBytes == 0 ? .nothing : .send(event) }
+      let encoded = encoded(push)
+      guard let event = encoded.bytes, event.readableBytes > 0 else { return .nothing }
+      if isGranted { return .send(event, counted: encoded.mustBeCounted()) }
       held.writeImmutableBuffer(event)
       return .nothing
     case .response(_, .failure(let error)): return .refuse(RESTError(error))
@@ -53,7 +54,7 @@ struct EventStream {
       }
       isGranted = true
       defer { held = ByteBuffer() }
-      return .send(held)
+      return .send(held, counted: held.readableBytes >= EncodedPush.countedBytes)
     case .response: return .nothing
     }
   }
@@ -70,13 +71,15 @@ struct EventStream {
 
   /// What a push keeps for the streams of one path and format.
   private struct Encoded: Sendable {
-    let event: ByteBuffer
+    let push: EncodedPush
   }
 
   /// The event that tells a push; empty if its reader need not know.
-  func event(of push: RealtimePush) -> ByteBuffer {
+  func encoded(_ push: RealtimePush) -> EncodedPush {
     let variant = path.count * 2 + (isExport ? 1 : 0)
-    return push.encoded(as: Encoded.self, variant: variant) { push in Encoded(event: encode(push)) }.event
+    return push.encoded(as: Encoded.self, variant: variant) { push in
+      Encoded(push: EncodedPush(encode(push)))
+    }.push
   }
 
   private func encode(_ push: RealtimePush) -> ByteBuffer {

@@ -2,8 +2,9 @@
 // side by side (HTTP/2): the budgets for bodies and answers, and the news that the port drains.
 //
 // Invariant: the bodies of all requests that are not answered yet stay within the budget, and so do all answers that
-// wait to be read, but for the last one.
+// wait to be read, but for the last one; both are counted in what all connections hold together.
 
+import FirestoreModel
 import NIOCore
 import NIOHTTP1
 
@@ -11,6 +12,7 @@ import NIOHTTP1
 final class FirestoreHTTPConnection: AnswerAccount {
   let service: FirestoreHTTPService
   let port: PortLimits
+  let memory: PeerMemoryAccount
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
@@ -20,23 +22,40 @@ final class FirestoreHTTPConnection: AnswerAccount {
   init(_ service: FirestoreHTTPService, _ port: PortLimits) {
     self.service = service
     self.port = port
+    memory = PeerMemoryAccount(port)
   }
 
   var answerTimeout: TimeAmount { port.answerTimeout }
 
-  /// Accounts for a request that holds `new` bytes instead of `old`; false, and nothing counted, if that is more than
-  /// the connection may hold.
-  func hold(_ new: Int, insteadOf old: Int) -> Bool {
+  /// Accounts for a request that holds `new` bytes instead of `old`. If that is more than may be held, nothing is
+  /// counted.
+  func hold(_ new: Int, insteadOf old: Int) throws(FirestoreError) {
     let held = heldBytes + new - old
-    guard new <= old || held <= port.http2.maximumBufferedRequestBytes else { return false }
+    let limit = port.http2.maximumBufferedRequestBytes
+    if new > old, held > limit {
+      throw .resourceExhausted("This connection's requests under way exceed the limit of \(limit) bytes.")
+    }
+    guard memory.hold(new, insteadOf: old) else { throw noMemory }
     heldBytes = held
-    return true
   }
 
-  func queue(_ bytes: Int) { queuedBytes += bytes }
+  /// Gives back what a request held.
+  func release(_ bytes: Int) {
+    heldBytes -= bytes
+    memory.give(bytes)
+  }
+
+  /// The answer where the server has no room for what is asked.
+  var noMemory: FirestoreError { .resourceExhausted(memory.memory.refusal) }
+
+  func queue(_ bytes: Int) {
+    queuedBytes += bytes
+    memory.takeAnyway(bytes)
+  }
 
   func unqueue(_ bytes: Int) {
     queuedBytes -= bytes
+    memory.give(bytes)
     moves &+= 1
   }
 

@@ -110,11 +110,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     guard !isAnswered else { return }
     let size = body.readableBytes + bytes.readableBytes
     guard size <= shared.port.maximumRequestBody else { return refuseTooLarge() }
-    guard shared.hold(size, insteadOf: heldBytes) else {
-      let limit = shared.port.http2.maximumBufferedRequestBytes
-      return refuse(
-        .resourceExhausted("This connection's requests under way exceed the limit of \(limit) bytes."))
-    }
+    do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
     heldBytes = size
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
   }
@@ -136,7 +132,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   /// Gives back what the request's body held.
   private func release() {
     body = ByteBuffer()
-    _ = shared.hold(0, insteadOf: heldBytes)
+    shared.release(heldBytes)
     heldBytes = 0
   }
 
@@ -173,6 +169,9 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
     guard let context, let request = head else { return }
     isAnswered = true
     exchange = nil
+    // An answer that only tells what there is gives way where there is no room to keep it until it is read.
+    let gives = request.method == .GET && !shared.memory.hasRoom(for: answer.body.readableBytes)
+    let answer = gives ? .error(shared.noMemory) : answer
     var headers = answer.headers
     headers.add(name: "content-length", value: String(answer.body.readableBytes))
     let written = writeHead(answer.status, headers, request, context)

@@ -14,6 +14,6 @@ extension PortProtocols {
     let http = FirestoreHTTPService()
     return PortProtocols(
       http1: http.http1(limits),
-      http2: grpcStreams(service.methods, limits: limits.http2, log: log, fallback: http.http2(limits)))
+      http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))
   }
 }

@@ -21,6 +21,11 @@ public struct PortLimits: Sendable {
   public var lingerTimeout: TimeAmount = .seconds(2)
   /// The largest HTTP/1.1 request body, in bytes.
   public var maximumRequestBody = 10 << 20
+  /// The bytes that all connections together may hold of requests and unread answers. Ports that are given the same share
+  /// it; without that each has a gibibyte of its own. `HearthServer` gives its ports a quarter of the machine's memory.
+  public var memory = PeerMemory(limit: 1 << 30)
+  /// Bytes of these that one connection may hold without taking from that budget.
+  public var freeBytes = 64 << 10
   /// The HTTP/2 part.
   public var http2 = HTTP2Limits()
 
@@ -49,6 +54,8 @@ public struct HTTP2Limits: Sendable {
   public var maximumQueuedAnswerBytes = 32 << 20
   /// How much of that a call under way takes up before its answer is known: the largest document, with its frame.
   public var expectedAnswerBytes = 1_100_000
+  /// What a gRPC stream takes up while it is open, about: its objects, and output that is not worth counting by itself.
+  public var streamBytes = 16 << 10
   /// How long answers may be queued without any of them going out whole, before the connection is closed.
   public var unreadAnswerTimeout: TimeAmount = .minutes(5)
   /// The largest message in either direction, in bytes.

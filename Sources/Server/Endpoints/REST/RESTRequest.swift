@@ -95,6 +95,18 @@ struct RESTRequest: Sendable {
     }
   }
 
+  /// Why a request is refused whatever else it says, and before anything of its body is kept; nil if it is not.
+  static func refusal(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
+    guard head.method != .OPTIONS, endpoint.authentication.refusal(of: nil) != nil else { return nil }
+    let path = head.uri.prefix { $0 != "?" }
+    guard path != "/.ws", path != "/.lp" else { return nil }
+    let credential =
+      if let target = try? RequestTarget(head.uri) { credential(head, target) } else {
+        head.headers.first(name: "authorization")
+      }
+    return endpoint.authentication.refusal(of: credential).map { RESTError($0) }
+  }
+
   private static func credential(_ head: HTTPRequestHead, _ target: RequestTarget) -> String? {
     if let header = head.headers.first(name: "authorization") {
       let parts = header.split(separator: " ", maxSplits: 1)

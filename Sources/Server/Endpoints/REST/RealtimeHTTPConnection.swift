@@ -2,7 +2,7 @@
 // budgets for bodies and answers, and the news that the port drains.
 //
 // Invariant: the bodies of all requests that are not answered yet stay within the budget, and so do all answers that
-// wait to be read, but for the last one.
+// wait to be read, but for the last one; both are counted in what all connections hold together.
 
 import NIOCore
 import NIOHTTP1
@@ -11,6 +11,7 @@ import NIOHTTP1
 final class RealtimeHTTPConnection: AnswerAccount {
   let endpoint: RealtimeEndpoint
   let port: PortLimits
+  let memory: PeerMemoryAccount
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
@@ -20,18 +21,32 @@ final class RealtimeHTTPConnection: AnswerAccount {
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits) {
     self.endpoint = endpoint
     self.port = port
+    memory = PeerMemoryAccount(port)
   }
 
-  /// Accounts for a request that holds `new` bytes instead of `old`; false, and nothing counted, if that is more than
-  /// the connection may hold.
-  func hold(_ new: Int, insteadOf old: Int) -> Bool {
+  /// Accounts for a request that holds `new` bytes instead of `old`. If that is more than may be held, nothing is
+  /// counted.
+  func hold(_ new: Int, insteadOf old: Int) throws(RESTError) {
     let held = heldBytes + new - old
-    guard new <= old || held <= endpoint.limits.connectionBodyBytes else { return false }
+    let limit = endpoint.limits.connectionBodyBytes
+    if new > old, held > limit {
+      throw RESTError(
+        .serviceUnavailable, "The requests under way on this connection exceed the limit of \(limit) bytes.")
+    }
+    guard memory.hold(new, insteadOf: old) else { throw noMemory }
     heldBytes = held
-    return true
   }
 
   var answerTimeout: TimeAmount { port.answerTimeout }
+
+  /// Gives back what a request held.
+  func release(_ bytes: Int) {
+    heldBytes -= bytes
+    memory.give(bytes)
+  }
+
+  /// The answer where the server has no room for what is asked.
+  var noMemory: RESTError { RESTError(.serviceUnavailable, memory.memory.refusal) }
 
   func queue(_ bytes: Int) { queuedBytes += bytes }
 

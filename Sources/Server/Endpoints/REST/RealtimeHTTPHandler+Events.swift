@@ -80,19 +80,29 @@ extension RealtimeHTTPHandler {
     }
   }
 
-  private func send(_ events: ByteBuffer) {
-    context?.write(wrapOutboundOut(.body(.byteBuffer(events))), promise: nil)
+  private func send(_ events: ByteBuffer, counted: Bool = false) {
+    guard let context else { return }
+    var written: EventLoopPromise<Void>?
+    if counted {
+      written = memory.take(events.readableBytes, on: context.eventLoop)
+      if written == nil { return cutOff("the server holds as many bytes as it may") }
+    }
+    context.write(wrapOutboundOut(.body(.byteBuffer(events))), promise: written)
+  }
+
+  private func cutOff(_ reason: String) {
+    guard let channel = context?.channel else { return }
+    endpoint.log.info("event stream cut off: \(reason)")
+    // A stream of HTTP/2 closes only when its peer lets it; nothing more may be queued until then.
+    end()
+    channel.close(promise: nil)
   }
 
   private func flush(_ bytes: Int) {
     guard let context else { return }
     context.flush()
     if budget.isExceeded(writing: bytes, to: context.channel) {
-      endpoint.log.info("event stream cut off: its peer does not read")
-      // A stream of HTTP/2 closes only when its peer lets it; nothing more may be queued until then.
-      let channel = context.channel
-      end()
-      channel.close(promise: nil)
+      cutOff("its peer does not read")
     }
   }
 }
@@ -108,10 +118,10 @@ extension RealtimeHTTPHandler: LoopReceiver {
         events.end()
         self.events = nil
         return answer(RESTResponse(error))
-      case .send(let event):
+      case .send(let event, let counted):
         if !events.began { beginResponse(events, context) }
         bytes += event.readableBytes
-        send(event)
+        send(event, counted: counted)
       case .finish(let event):
         if !events.began { beginResponse(events, context) }
         send(event)
@@ -125,7 +135,7 @@ extension RealtimeHTTPHandler: LoopReceiver {
     guard let stream = events?.stream, case .push(let push) = output,
       push.estimatedSize >= endpoint.limits.loopEncodingBytes
     else { return nil }
-    return { stream.event(of: push) }
+    return { stream.encoded(push).bytes }
   }
 
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {

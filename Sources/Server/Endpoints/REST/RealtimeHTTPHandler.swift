@@ -8,7 +8,6 @@
 import Logging
 import NIOCore
 import NIOHTTP1
-import NIOWebSocket
 import RealtimeEngine
 import RealtimeModel
 
@@ -95,6 +94,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   /// Whether the port drains.
   var isDraining: Bool { shared.isDraining }
 
+  /// What the connection holds of the server's memory.
+  var memory: PeerMemoryAccount { shared.memory }
+
   /// Ends everything on this side, whoever ended the connection or stream.
   func end() {
     context = nil
@@ -124,6 +126,12 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     isOpening = false
     requestEnded = false
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+    // A request without a body is refused when it is whole, and leaves the connection as it is.
+    if announced > 0 || head.headers.contains(name: "transfer-encoding"),
+      let refusal = RESTRequest.refusal(of: head, endpoint)
+    {
+      return refuse(refusal)
+    }
     guard announced <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
     if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
       let interim = HTTPResponseHead(version: head.version, status: .continue)
@@ -135,13 +143,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     guard !isRefusing, !isAnswering else { return }
     let size = body.readableBytes + bytes.readableBytes
     guard size <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
-    guard shared.hold(size, insteadOf: heldBytes) else {
-      let limit = endpoint.limits.connectionBodyBytes
-      return refuse(
-        RESTError(
-          .serviceUnavailable, "The requests under way on this connection exceed the limit of \(limit) bytes."
-        ))
-    }
+    do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
     heldBytes = size
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
   }
@@ -156,11 +158,12 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   /// Gives back what the request's body held.
   private func release() {
     body = ByteBuffer()
-    _ = shared.hold(0, insteadOf: heldBytes)
+    shared.release(heldBytes)
     heldBytes = 0
   }
 
   private func dispatch(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(RESTError) {
+    if let refusal = RESTRequest.refusal(of: head, endpoint) { throw refusal }
     let target = try RequestTarget(head.uri)
     switch target.rawPath {
     case "/.ws":
@@ -234,6 +237,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     isOpening = false
     head = nil
     release()
+    response = counted(response, to: request)
     // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it.
     let keepAlive =
       request.isKeepAlive && !shared.isDraining && !isRefusing && !peerHasFinished
@@ -245,6 +249,16 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(version: request.version, status: response.status, headers: headers)
     deliver(head, request.method == .HEAD ? nil : response.body, keepAlive, context)
+  }
+
+  /// The answer, or the refusal of one that only tells what there is and that the server has no room to keep until its
+  /// peer has read it. The body is counted either way.
+  private func counted(_ response: RESTResponse, to request: HTTPRequestHead) -> RESTResponse {
+    guard let body = response.body, request.method != .HEAD else { return response }
+    if shared.memory.take(body.readableBytes) { return response }
+    let counted = request.method == .GET ? RESTResponse(shared.noMemory) : response
+    shared.memory.takeAnyway(counted.body?.readableBytes ?? 0)
+    return counted
   }
 
   /// Writes an answer. Over HTTP/1.1 its end, behind which the next request is let in, follows once the rest was flushed.
@@ -260,6 +274,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
       delivery.count(piece.readableBytes, last.futureResult)
       context.write(wrapOutboundOut(.body(.byteBuffer(piece))), promise: last)
     }
+    // The pieces are parts of the same memory, which is held until the last has gone out.
+    let (held, memory) = (body?.readableBytes ?? 0, shared.memory)
+    last.futureResult.assumeIsolated().whenComplete { _ in memory.give(held) }
     if isHTTP2 {
       let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
       if !keepAlive { close(context, after: written) }
@@ -348,9 +365,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     let channel = context.channel
     do {
       try channel.allowHalfClosure(false)
+      let frames = SocketFrameDecoder(maximumFrameBytes: endpoint.limits.messageBytes)
       try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
-        by: ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: endpoint.limits.messageBytes)),
-        SocketHandler(endpoint: endpoint, database: database, request: request))
+        by: frames, SocketHandler(shared, database: database, request: request, incoming: frames))
     } catch {
       channel.close(promise: nil)
     }

@@ -4,7 +4,6 @@
 import NIOCore
 import NIOHTTP1
 import NIOSSL
-import NIOWebSocket
 
 extension ChannelPipeline.SynchronousOperations {
   /// Adds the codec, pipelining, deadlines and the endpoint's handler.
@@ -27,9 +26,9 @@ extension ChannelPipeline.SynchronousOperations {
   /// Takes everything of HTTP out of the pipeline and puts a WebSocket in its place. An idle connection then
   /// carries the frame decoder and its own handler alone.
   func replaceRealtimeHTTP1(
-    by decoder: ByteToMessageHandler<WebSocketFrameDecoder>, _ socket: SocketHandler
+    by decoder: SocketFrameDecoder, _ socket: SocketHandler
   ) throws {
-    try addHandler(decoder)
+    try addHandler(ByteToMessageHandler(decoder))
     removeHandler(try handler(type: RealtimeHTTPHandler.self), promise: nil)
     removeHandler(try handler(type: RequestDeadlines.self), promise: nil)
     removeHandler(try handler(type: NIOHTTPResponseHeadersValidator.self), promise: nil)

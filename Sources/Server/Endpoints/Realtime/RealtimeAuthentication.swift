@@ -25,11 +25,19 @@ public struct RealtimeAuthentication: Sendable {
     var expires: Int64
   }
 
+  /// Refuses whom no data is given to or taken from, whatever the request says; nil for anybody else.
+  func refusal(of credential: String?) -> RealtimeError? {
+    guard !isEmulator else { return nil }
+    return credential == nil ? .permissionDenied : Self.invalidToken
+  }
+
+  private static let invalidToken = RealtimeError(.invalidToken, "Could not parse auth token.")
+
   /// The one a credential stands for.
   ///
   /// - Throws: ``RealtimeError`` with the status `invalid_token`.
   func verify(_ credential: String) throws(RealtimeError) -> Verified {
-    let invalid = RealtimeError(.invalidToken, "Could not parse auth token.")
+    let invalid = Self.invalidToken
     guard isEmulator else { throw invalid }
     if credential == "owner" {
       return Verified(caller: .administrator, claims: .empty, expires: 0)

@@ -27,14 +27,16 @@ struct SocketFrames: Sendable {
     bytes = buffer
   }
 
-  /// The frames of a push; `nil` if it is too large for any client.
-  static func frames(of push: RealtimePush) -> SocketFrames? {
-    push.encoded(as: Encoded.self) { push in Encoded(frames: SocketFrames(message: push.text)) }.frames
+  /// The frames of a push, made once for all who are told it.
+  static func encoded(_ push: RealtimePush) -> EncodedPush {
+    push.encoded(as: Encoded.self) { push in
+      Encoded(push: EncodedPush(SocketFrames(message: push.text)?.bytes))
+    }.push
   }
 
   /// What a push keeps.
   private struct Encoded: Sendable {
-    let frames: SocketFrames?
+    let push: EncodedPush
   }
 }
 

@@ -9,6 +9,9 @@ extension SocketHandler {
   /// Hands a request to the engine or answers it.
   func perform(_ request: ClientRequest, on connection: RealtimeConnection) {
     let number = request.number
+    if request.action.concernsData, let refusal = endpoint.authentication.refusal(of: nil) {
+      return reply(ServerResponse(number, refusal).json())
+    }
     switch request.action {
     case .listen(let listen): self.listen(listen, number, connection)
     case .unlisten(let path, _, let tag):
@@ -115,6 +118,17 @@ extension SocketHandler {
 
   private func fits(_ children: [(Path, Node)], _ number: Int64) -> Bool {
     fits(children.reduce(0) { $0 + $1.1.estimatedSize }, number)
+  }
+}
+
+extension ClientAction {
+  /// Whether it reads or changes data, or would if it could be understood.
+  fileprivate var concernsData: Bool {
+    switch self {
+    case .listen, .get, .put, .merge, .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: true
+    case .invalid(let name, _): name != "auth" && name != "gauth"
+    case .unlisten, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .stats, .unknown: false
+    }
   }
 }
 

@@ -26,6 +26,11 @@ final class SocketHandler: ChannelDuplexHandler {
   private(set) var connection: RealtimeConnection?
   private var sink: LoopSink?
 
+  private let incoming: SocketFrameDecoder
+  private let memory: PeerMemoryAccount
+  private let lingerTimeout: TimeAmount
+  /// What the connection holds of the server's memory for messages and requests.
+  private var heldBytes = 0
   private var assembler: MessageAssembler
   /// The parts of a message that the peer sends in several WebSocket frames.
   private var fragments: ByteBuffer?
@@ -54,10 +59,19 @@ final class SocketHandler: ChannelDuplexHandler {
   private var lastRead = NIODeadline.now()
   private var pinged = false
 
-  init(endpoint: RealtimeEndpoint, database: RealtimeDatabase, request: SocketRequest) {
-    self.endpoint = endpoint
+  /// - Parameters:
+  ///   - shared: the HTTP connection that becomes a WebSocket.
+  ///   - incoming: what decodes the frames that this handler gets.
+  init(
+    _ shared: RealtimeHTTPConnection, database: RealtimeDatabase, request: SocketRequest,
+    incoming: SocketFrameDecoder
+  ) {
+    endpoint = shared.endpoint
     self.database = database
     self.request = request
+    self.incoming = incoming
+    memory = shared.memory
+    lingerTimeout = shared.port.lingerTimeout
     assembler = MessageAssembler(maximumBytes: endpoint.limits.messageBytes)
     budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: true)
   }
@@ -99,6 +113,8 @@ final class SocketHandler: ChannelDuplexHandler {
     context = nil
     waiting = []
     fragments = nil
+    memory.give(heldBytes)
+    heldBytes = 0
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -227,7 +243,19 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
+  /// Counts what the connection holds: the frame and the message that are coming in, and requests under way.
+  private func account() {
+    guard context != nil, !isClosing else { return }
+    let holds =
+      incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + outstandingBytes
+    guard memory.hold(holds, insteadOf: heldBytes) else { return closeForWantOfMemory() }
+    heldBytes = holds
+  }
+
+  private func closeForWantOfMemory() { close(code: 1013, memory.memory.refusal) }
+
   func channelReadComplete(context: ChannelHandlerContext) {
+    account()
     if needsFlush { flush(context) }
     context.fireChannelReadComplete()
   }
@@ -285,10 +313,16 @@ final class SocketHandler: ChannelDuplexHandler {
     if let frames = SocketFrames(message: message) { write(frames.bytes) }
   }
 
-  private func write(_ bytes: ByteBuffer) {
+  /// - Parameter counted: whether the bytes count in what the server holds until they have gone out.
+  private func write(_ bytes: ByteBuffer, counted: Bool = false) {
     guard let context, !isClosing else { return }
+    var written: EventLoopPromise<Void>?
+    if counted {
+      written = memory.take(bytes.readableBytes, on: context.eventLoop)
+      if written == nil { return closeForWantOfMemory() }
+    }
     unflushed += bytes.readableBytes
-    context.write(wrapOutboundOut(bytes), promise: nil)
+    context.write(wrapOutboundOut(bytes), promise: written)
     needsFlush = true
   }
 
@@ -313,12 +347,17 @@ final class SocketHandler: ChannelDuplexHandler {
   private func close(code: UInt16, _ reason: String) {
     guard let context, !isClosing else { return }
     isClosing = true
+    incoming.isDiscarding = true
     var frame = context.channel.allocator.buffer(capacity: 4 + reason.utf8.count)
     frame.writeCloseFrame(code: code, reason: reason)
     let written = context.eventLoop.makePromise(of: Void.self)
     context.writeAndFlush(wrapOutboundOut(frame), promise: written)
     let channel = context.channel
-    written.futureResult.whenComplete { _ in channel.close(promise: nil) }
+    let grace = lingerTimeout
+    written.futureResult.whenComplete { _ in
+      // The peer may be sending, and should be able to read why it may not, unless it has closed itself.
+      if code == 1000 { channel.close(promise: nil) } else { channel.closeLingering(grace) }
+    }
   }
 
   private func closeIfDrained(_ context: ChannelHandlerContext) {
@@ -335,6 +374,7 @@ extension SocketHandler: LoopReceiver {
       case .response(let request, let response): answer(frames(of: response, to: request, context))
       }
     }
+    account()
     flush(context)
     resumeReading(context)
     closeIfDrained(context)
@@ -343,7 +383,7 @@ extension SocketHandler: LoopReceiver {
   func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
     switch output {
     case .push(let push) where push.estimatedSize >= endpoint.limits.loopEncodingBytes:
-      return { SocketFrames.frames(of: push)?.bytes }
+      return { SocketFrames.encoded(push).bytes }
     case .response(let request, .value(let node))
     where node.estimatedSize >= endpoint.limits.loopEncodingBytes:
       guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return nil }
@@ -359,6 +399,7 @@ extension SocketHandler: LoopReceiver {
     case .push(let push): self.push(push)
     case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
     }
+    account()
     flush(context)
     resumeReading(context)
     closeIfDrained(context)
@@ -368,7 +409,7 @@ extension SocketHandler: LoopReceiver {
   private func answer(_ frames: ByteBuffer) {
     answered += 1
     outstandingBytes -= sizes.popFirst() ?? 0
-    write(frames)
+    write(frames, counted: frames.readableBytes >= EncodedPush.countedBytes)
     while let first = waiting.first, first.after <= answered {
       waiting.removeFirst()
       write(first.frames)
@@ -379,8 +420,11 @@ extension SocketHandler: LoopReceiver {
     if case .cancel = push.body {
       let query = push.tag.flatMap { queryTexts.removeValue(forKey: $0) }
       send(ServerPush.cancel(path: push.path, queryText: query).json())
-    } else if let frames = SocketFrames.frames(of: push) {
-      write(frames.bytes)
+      return
+    }
+    let encoded = SocketFrames.encoded(push)
+    if let bytes = encoded.bytes {
+      write(bytes, counted: encoded.mustBeCounted())
     } else {
       // More pieces than a client can count; going on without it would show it a state that never was.
       refuse(RealtimeError.tooBig.message, code: 1009)

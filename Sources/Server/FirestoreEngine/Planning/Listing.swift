@@ -231,19 +231,26 @@ extension FirestoreDatabase {
     }
     let name = name
     let after = last
-    let ids = try await read(&session) { view in
+    let (ids, goesOn) = try await read(&session) { view in
       _ = try self.authorise(caller, .listCollections(request.parent), in: view)
       var ids: [String] = []
+      var bytes = 0
+      var goesOn = false
       try SubtreeWalk(view: view, database: name).collectionIDs(of: request.parent.path, after: after) { id in
+        guard ids.count < size, bytes < EngineLimits.listPageBytes else {
+          goesOn = true
+          return false
+        }
         ids.append(id)
-        return ids.count <= size
+        bytes += id.utf8.count
+        return true
       }
-      return ids
+      return (ids, goesOn)
     }
     var token = ""
-    if ids.count > size, let version = session.version {
-      token = PageToken(version: version, last: ResourcePath([ids[size - 1]])).text
+    if goesOn, let last = ids.last, let version = session.version {
+      token = PageToken(version: version, last: ResourcePath([last])).text
     }
-    return ListCollectionIDsPage(collectionIDs: Array(ids.prefix(size)), nextPageToken: token)
+    return ListCollectionIDsPage(collectionIDs: ids, nextPageToken: token)
   }
 }

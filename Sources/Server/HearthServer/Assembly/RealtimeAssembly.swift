@@ -11,13 +11,13 @@ struct RealtimeAssembly: Sendable {
   /// What its port speaks.
   let protocols: PortProtocols
 
-  init(_ configuration: HearthConfiguration, store: any OrderedStore, log: Logger) {
+  init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
     engine = RealtimeEngine(store: store, policy: policy)
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
       defaultNamespace: "\(configuration.project)-default-rtdb", log: log)
-    protocols = endpoint.protocols()
+    protocols = endpoint.protocols(limits)
   }
 
   /// Ends what the engine does; its port is drained before.

@@ -36,6 +36,14 @@ public struct MessageAssembler: Sendable {
   /// Creates a receiver of messages up to `maximumBytes`.
   public init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
 
+  /// The bytes that are kept of a message that is not whole.
+  public var heldBytes: Int {
+    switch state {
+    case .idle: 0
+    case .assembling(_, let bytes), .discarding(_, let bytes): bytes.count
+    }
+  }
+
   /// Takes the payload of one text frame.
   public mutating func receive(_ frame: UnsafeRawBufferPointer) -> Received {
     // Taken out of `self`, so that appending to the bytes does not copy them.

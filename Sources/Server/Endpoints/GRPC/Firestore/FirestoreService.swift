@@ -19,23 +19,30 @@ struct FirestoreService: Sendable {
     GRPCMethods(
       service: Self.name,
       [
-        "GetDocument": .reading(unaryBody(getDocument)),
-        "ListDocuments": .reading(unaryBody(listDocuments)),
-        "CreateDocument": .reading(unaryBody(createDocument)),
-        "UpdateDocument": .reading(unaryBody(updateDocument)),
+        "GetDocument": .reading(page: 0, unaryBody(getDocument)),
+        "ListDocuments": .reading(page: EngineLimits.listPageBytes, unaryBody(listDocuments)),
+        "CreateDocument": .updating(unaryBody(createDocument)),
+        "UpdateDocument": .updating(unaryBody(updateDocument)),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
         "Commit": .attempted(tryCommit, unaryBody(commit)),
         "Rollback": unary(rollback),
         "BatchWrite": unary(batchWrite),
-        "ListCollectionIds": unary(listCollectionIDs),
-        "PartitionQuery": unary(partitionQuery),
+        "ListCollectionIds": .reading(page: EngineLimits.listPageBytes, unaryBody(listCollectionIDs)),
+        "PartitionQuery": .reading(page: EngineLimits.partitionSampleBytes, unaryBody(partitionQuery)),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
         "RunAggregationQuery": streaming(runAggregationQuery),
         "Write": .duplex { head, responder in WriteCall(self, head, responder) },
         "Listen": .duplex { head, responder in ListenCall(self, head, responder) },
-      ])
+      ],
+      admit: { head throws(GRPCStatus) in
+        do throws(FirestoreError) {
+          try authentication.admit(authorization: head.metadata("authorization"))
+        } catch {
+          throw GRPCStatus(error)
+        }
+      })
   }
 
   /// Who makes a call.

@@ -13,6 +13,7 @@ import NIOCore
 final class GRPCAnswerQueue {
   private let limit: Int
   private let timeout: TimeAmount
+  private let memory: PeerMemoryAccount
   private let channel: any Channel
   private var expectedBytes = 0
   private var queuedBytes = 0
@@ -21,7 +22,8 @@ final class GRPCAnswerQueue {
   private var timer: Scheduled<Void>?
   private var isStopped = false
 
-  init(_ limits: HTTP2Limits, _ channel: any Channel) {
+  init(_ limits: HTTP2Limits, _ memory: PeerMemoryAccount, _ channel: any Channel) {
+    self.memory = memory
     self.limit = limits.maximumQueuedAnswerBytes
     self.timeout = limits.unreadAnswerTimeout
     self.channel = channel
@@ -50,7 +52,8 @@ final class GRPCAnswerQueue {
     startWaiting()
   }
 
-  /// Counts an answer until its last byte has gone to the socket, or its stream has ended.
+  /// Counts an answer, for whose bytes memory was taken, until its last byte has gone to the socket, or its stream has
+  /// ended; then gives the memory back.
   func add(_ bytes: Int) -> EventLoopPromise<Void> {
     if queuedBytes == 0 { lastProgress = .now() }
     queuedBytes += bytes
@@ -60,6 +63,7 @@ final class GRPCAnswerQueue {
     written.futureResult.whenComplete { _ in
       let queue = queue.value
       queue.queuedBytes -= bytes
+      queue.memory.give(bytes)
       queue.lastProgress = .now()
       queue.startWaiting()
     }

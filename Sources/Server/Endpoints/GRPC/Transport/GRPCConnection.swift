@@ -10,6 +10,7 @@ import NIOHTTP2
 final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
+  let memory: PeerMemoryAccount
   let tasks: LoopTasks
   let log: Logger
   /// Installs handlers for a stream that is not gRPC.
@@ -19,23 +20,35 @@ final class GRPCConnection {
   private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
 
   init(
-    methods: GRPCMethods, limits: HTTP2Limits, channel: any Channel, log: Logger,
+    methods: GRPCMethods, limits: PortLimits, channel: any Channel, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> Void
   ) {
     self.methods = methods
-    self.limits = limits
+    self.limits = limits.http2
+    self.memory = PeerMemoryAccount(limits)
     self.tasks = LoopTasks(channel.eventLoop)
-    self.answers = GRPCAnswerQueue(limits, channel)
+    self.answers = GRPCAnswerQueue(limits.http2, memory, channel)
     self.log = log
     self.fallback = fallback
   }
 
-  /// Accounts for a stream that holds `new` bytes of requests instead of `old`; false if that is more than the
-  /// connection may hold.
-  func hold(_ new: Int, insteadOf old: Int) -> Bool {
-    bufferedBytes += new - old
-    return bufferedBytes <= limits.maximumBufferedRequestBytes || new <= old
+  /// Accounts for a stream that holds `new` bytes of requests instead of `old`. If that is more than may be held,
+  /// nothing is counted, and the status says why.
+  func hold(_ new: Int, insteadOf old: Int) -> GRPCStatus? {
+    let held = bufferedBytes + new - old
+    if new > old, held > limits.maximumBufferedRequestBytes {
+      return GRPCStatus(
+        .resourceExhausted,
+        "This connection's requests under way exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
+      )
+    }
+    guard memory.hold(new, insteadOf: old) else { return noMemory }
+    bufferedBytes = held
+    return nil
   }
+
+  /// The answer where the server has no room for what is asked.
+  var noMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
   /// Conversations never end by themselves: on drain they are asked to.
   func add(_ handler: GRPCStreamHandler) {
@@ -75,7 +88,7 @@ extension PortProtocols {
   /// The initializer of HTTP/2 connections that serve gRPC, and hand every other stream to what `fallback` makes for its
   /// connection.
   static func grpcStreams(
-    _ methods: GRPCMethods, limits: HTTP2Limits, log: Logger,
+    _ methods: GRPCMethods, limits: PortLimits, log: Logger,
     fallback: @escaping @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void
   ) -> @Sendable (any Channel) throws -> @Sendable (any Channel) throws -> Void {
     { channel in

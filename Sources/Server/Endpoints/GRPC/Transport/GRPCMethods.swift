@@ -11,8 +11,12 @@ public struct GRPCMethods: Sendable {
   ///
   /// What is thrown ends the call: a ``GRPCStatus`` as it is, anything else as INTERNAL without detail.
   public enum Method: Sendable {
-    /// One request, one answer, which may be as large as a document: the call starts once its connection has room.
-    case reading(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request that changes nothing, one answer, which may be as large as a document and `page` bytes: the call
+    /// starts once its connection has room.
+    case reading(page: Int, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request that changes something, one answer, which may be as large as a document: the call starts once its
+    /// connection has room, and the server has.
+    case updating(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, one answer, which is small. A call that others may wait for must be served so.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, one answer, at first without a task of its own: the first closure tells the outcome once, from
@@ -28,9 +32,16 @@ public struct GRPCMethods: Sendable {
 
   private let methods: [String: Method]
   private let services: Set<String>
+  /// Refuses a call by its head alone, before anything of its body is kept.
+  let admit: @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void
 
-  /// Names one service's methods, and those of its methods that are known but not served.
-  public init(service: String, _ methods: [String: Method]) {
+  /// Names one service's methods.
+  /// - Parameter admit: throws for calls that are refused whatever they say.
+  public init(
+    service: String, _ methods: [String: Method],
+    admit: @escaping @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void = { _ in }
+  ) {
+    self.admit = admit
     self.methods = Dictionary(uniqueKeysWithValues: methods.map { ("/\(service)/\($0.key)", $0.value) })
     self.services = [service]
   }

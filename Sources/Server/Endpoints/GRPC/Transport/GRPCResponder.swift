@@ -43,8 +43,8 @@ public final class GRPCResponder: CallResponder {
   }
 
   /// Sends a last framed message and ends the call with OK.
-  func complete(_ framed: ByteBuffer) {
-    onLoop { $0.complete(framed) }
+  func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
+    onLoop { $0.complete(framed, mayGiveWay: mayGiveWay) }
   }
 
   public func setReading(_ enabled: Bool) {

@@ -4,7 +4,7 @@
 //   1. A call ends exactly once, with one status; a call whose client is gone is cancelled.
 //   2. A malformed or oversized request ends its own stream and no other.
 //   3. A unary method runs only when its request is complete: one message, then the half-close.
-//   4. A method with one answer runs only when its connection has room for that.
+//   4. A method with one answer runs only when its connection has room for that (see GRPCStreamHandler+Calls).
 //   5. Nothing here blocks; everything runs on the stream's event loop.
 
 import GRPCFraming
@@ -17,7 +17,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
-  private enum Phase {
+  enum Phase {
     case awaitingHead
     case collecting(GRPCRequestHead, GRPCMethods.Method)
     case duplex(any GRPCCall)
@@ -27,19 +27,23 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     case handedOver
   }
 
-  private let connection: GRPCConnection
-  private var phase = Phase.awaitingHead
+  let connection: GRPCConnection
+  var phase = Phase.awaitingHead
   private var stream: GRPCServerStream
   private var request: ByteBuffer?
   private var heldBytes = 0
-  private var expectedBytes = 0
+  /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
+  var expectedBytes = 0
+  var takenBytes = 0
+  /// Bytes that were written since the last that are counted.
+  private var uncountedBytes = 0
   private var requestEnded = false
   private var reading = true
-  private var task: Task<Void, Never>?
+  var task: Task<Void, Never>?
   private var deadline: Scheduled<Void>?
-  private var requestDeadline: Scheduled<Void>?
+  var requestDeadline: Scheduled<Void>?
   private var waiters: [CheckedContinuation<Void, any Error>] = []
-  private var context: ChannelHandlerContext?
+  private(set) var context: ChannelHandlerContext?
 
   init(_ connection: GRPCConnection) {
     self.connection = connection
@@ -118,12 +122,15 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
       do {
-        switch try connection.methods.method(of: head) {
+        let method = try connection.methods.method(of: head)
+        try connection.methods.admit(head)
+        guard connection.memory.take(connection.limits.streamBytes) else { throw connection.noMemory }
+        takenBytes = connection.limits.streamBytes
+        switch method {
         case .duplex(let make):
           phase = .duplex(try make(head, GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)))
           connection.add(self)
-        case let method:
-          phase = .collecting(head, method)
+        default: phase = .collecting(head, method)
         }
       } catch {
         return fail(error)
@@ -179,80 +186,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     var held = stream.bufferedBytes + (request?.readableBytes ?? 0)
     if case .duplex(let call) = phase { held += call.heldBytes }
     guard held != heldBytes else { return }
-    let fits = connection.hold(held, insteadOf: heldBytes)
+    if let refusal = connection.hold(held, insteadOf: heldBytes) { return finish(refusal) }
     heldBytes = held
-    if !fits {
-      finish(
-        GRPCStatus(
-          .resourceExhausted,
-          "This connection's requests under way exceed the limit of "
-            + "\(connection.limits.maximumBufferedRequestBytes) bytes."))
-    }
-  }
-
-  /// Runs the method at once, or when the connection has room for its answer.
-  private func start(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
-    let bytes: Int
-    switch method {
-    case .reading: bytes = connection.limits.expectedAnswerBytes
-    case .unary, .attempted: bytes = 0
-    case .serverStreaming, .duplex: return run(method, head, message)
-    }
-    if connection.answers.expect(bytes) {
-      expectedBytes = bytes
-      run(method, head, message)
-    } else {
-      phase = .waiting(method, head, message)
-      requestDeadline?.cancel()
-      connection.answers.wait(self, for: bytes)
-    }
-  }
-
-  /// Runs the method that waited, now that its answer has been given room.
-  func startWaiting(expecting bytes: Int) {
-    expectedBytes = bytes
-    if case .waiting(let method, let head, let message) = phase { run(method, head, message) }
-  }
-
-  private func run(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
-    guard let context else { return }
-    phase = .running
-    requestDeadline?.cancel()
-    let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
-    let log = connection.log
-    switch method {
-    case .unary(let body), .reading(let body):
-      task = connection.tasks.start {
-        do {
-          responder.complete(try await body(head, message))
-        } catch {
-          responder.finish(Self.status(of: error, log, head.path))
-        }
-      }
-    case .attempted(let attempt, let otherwise):
-      attempt(head, message) { outcome in
-        switch outcome {
-        case .success(let answer): responder.complete(answer)
-        case .failure(let error): responder.finish(Self.status(of: error, log, head.path))
-        case nil: responder.onLoop { $0.retry(.unary(otherwise), head, message) }
-        }
-      }
-    case .serverStreaming(let body):
-      task = connection.tasks.start {
-        do {
-          try await body(head, message, responder)
-          responder.finish(.ok)
-        } catch {
-          responder.finish(Self.status(of: error, log, head.path))
-        }
-      }
-    case .duplex: break
-    }
-  }
-
-  /// Serves a call in the way that may wait, unless it has ended meanwhile.
-  private func retry(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
-    if case .running = phase { run(method, head, message) }
   }
 
   private func start(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
@@ -288,9 +223,29 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Writes framed messages; false if the caller should wait before it writes more.
   func send(_ framed: ByteBuffer) throws -> Bool {
     guard !stream.isFinished, let context else { throw CancellationError() }
+    let written = try count(framed.readableBytes, context)
     writeStart(context)
-    context.writeAndFlush(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     return context.channel.isWritable
+  }
+
+  /// From so many bytes on, what a stream has written is counted until it has gone out.
+  private static let countedBytes = 16 << 10
+
+  /// Counts what is written now and then, and ends the call if there is no room for it. What a stream writes goes out in
+  /// order, so that the last write stands for those before it.
+  private func count(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
+    uncountedBytes += bytes
+    guard uncountedBytes >= Self.countedBytes else { return nil }
+    let (counted, memory) = (uncountedBytes, connection.memory)
+    uncountedBytes = 0
+    guard memory.take(counted) else {
+      finish(connection.noMemory)
+      throw CancellationError()
+    }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.assumeIsolated().whenComplete { _ in memory.give(counted) }
+    return written
   }
 
   func waitUntilWritable(_ continuation: CheckedContinuation<Void, any Error>) {
@@ -299,9 +254,15 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     waiters.append(continuation)
   }
 
-  /// Writes the only message and OK in one flush.
-  func complete(_ framed: ByteBuffer) {
+  /// Writes the only message and OK in one flush. An answer that only tells what there is gives way if there is no room
+  /// for it.
+  func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
     guard !stream.isFinished, let context else { return }
+    if !mayGiveWay {
+      connection.memory.takeAnyway(framed.readableBytes)
+    } else if !connection.memory.take(framed.readableBytes) {
+      return finish(connection.noMemory)
+    }
     writeStart(context)
     let written = connection.answers.add(framed.readableBytes)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
@@ -314,7 +275,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   private func fail(_ error: any Error) {
-    finish(Self.status(of: error, connection.log, nil))
+    finish(GRPCStatus(of: error, connection.log, nil))
   }
 
   private func writeStart(_ context: ChannelHandlerContext) {
@@ -354,6 +315,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     request = nil
     _ = connection.hold(0, insteadOf: heldBytes)
     heldBytes = 0
+    connection.memory.give(takenBytes)
+    takenBytes = 0
     let expected = expectedBytes
     expectedBytes = 0
     connection.answers.forget(expected)
@@ -372,12 +335,5 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     for waiter in resumed {
       if gone { waiter.resume(throwing: CancellationError()) } else { waiter.resume() }
     }
-  }
-
-  private static func status(of error: any Error, _ log: Logger, _ path: String?) -> GRPCStatus {
-    if let status = error as? GRPCStatus { return status }
-    if error is CancellationError { return GRPCStatus(.cancelled, "The call was cancelled.") }
-    log.error("call failed", metadata: ["path": "\(path ?? "")", "error": "\(error)"])
-    return GRPCStatus(.internal, "The server failed to serve this call; its log says why.")
   }
 }
