@@ -217,6 +217,29 @@ struct LocalEventTests {
     await client.close()
   }
 
+  @Test("when the app is deleted, unanswered writes have no outcome, and no task waits for ever")
+  func deletion() async throws {
+    let client = try Client.alone()
+    let ref = client.ref.child("x")
+    let outcome = Recorder<String>()
+    ref.setValue(1) { _, _ in outcome.record("completion") }
+    ref.onDisconnectSetValue(2) { _, _ in outcome.record("operation") }
+    let write = Task { () -> String in
+      do { return "\(try await ref.child("y").setValue(2))" } catch { return error.localizedDescription }
+    }
+    let event = Task {
+      await client.ref.child("z").observeSingleEventAndPreviousSiblingKey(of: .value).0.exists()
+    }
+    let values = ref.recordValues()
+    _ = try await values.first { $0.contains(#""y":2"#) }
+    await client.close()
+    #expect(try await within { await write.value }.contains("not known"))
+    #expect(try await within { await event.value } == false)
+    Repository.queue.sync {}
+    client.queue.sync {}
+    #expect(outcome.recorded.isEmpty)
+  }
+
   @Test("reading without a connection fails after three seconds with the product's error")
   func offlineGet() async throws {
     let client = try Client.alone()

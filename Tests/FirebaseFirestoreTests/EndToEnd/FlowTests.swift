@@ -37,7 +37,6 @@ private func listen(
   return (heard, registration)
 }
 
-private func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
 private func patch(_ reference: DocumentReference, _ data: [String: Any]) { reference.updateData(data) }
 
 /// The outcome of a write as its completion tells it: nil for success.
@@ -51,20 +50,6 @@ private func outcome(
 }
 
 @Suite(.serialized, .timeLimit(.minutes(4))) struct FlowTests {
-  private func withServer(
-    emulator: Bool = true, _ body: (TestServer, Int) async throws -> Void
-  ) async throws {
-    let server = TestServer(emulator: emulator)
-    try await server.start()
-    do {
-      try await body(server, await server.port)
-    } catch {
-      await server.stop()
-      throw error
-    }
-    await server.stop()
-  }
-
   // MARK: Refusals
 
   @Test func aServerThatKnowsNobodyIsHeardWhereNobodyCanWait() async throws {
@@ -316,12 +301,12 @@ private func outcome(
 
   // MARK: The end
 
-  @Test func whatIsUnderWayWhenAnInstanceEndsIsToldSo() async throws {
+  @Test(arguments: [false, true])
+  func writesUnderWayWhenAnInstanceEndsHaveNoOutcome(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)
     let outcomes = Recorder<String>()
     func note(_ what: String) -> @Sendable ((any Error)?) -> Void {
-      { error in outcomes.add("\(what) \((error as NSError?)?.code == FirestoreErrorCode.cancelled.rawValue)")
-      }
+      { error in outcomes.add("\(what) \((error as NSError?)?.code ?? 0)") }
     }
     let reference = client.document("end/a")
     // The first attempt to connect fails at once, so it has to be kept from reading the cache.
@@ -330,10 +315,25 @@ private func outcome(
     client.waitForPendingWrites(completion: note("wait"))
     let (heard, _) = listen(client.collection("end"))
     _ = try await heard.first { $0.values == ["a": 1] }
+    let waiting = _Concurrency.Task {
+      do { try await client.document("end/b").setData(["n": 2]) } catch {
+        outcomes.add("task \((error as NSError).code)")
+      }
+    }
+    _ = try await heard.first { $0.values.count == 2 }
     let count = heard.all.count
-    try await deadline { try await client.terminate() }
+    if byDeletingTheApp {
+      _ = await client.app.delete()
+    } else {
+      try await deadline { try await client.terminate() }
+    }
+    try await deadline { await waiting.value }
     _ = try await outcomes.first(from: 1) { _ in true }
-    #expect(Set(outcomes.all) == ["write true", "wait true"])
+    client.settings.dispatchQueue.sync {}
+    #expect(
+      Set(outcomes.all) == [
+        "wait \(FirestoreErrorCode.cancelled.rawValue)", "task \(FirestoreErrorCode.unknown.rawValue)",
+      ])
     #expect(heard.all.count == count)
   }
 

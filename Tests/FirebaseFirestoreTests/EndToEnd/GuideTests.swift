@@ -26,22 +26,12 @@ private struct City: Codable, Equatable, Sendable {
 }
 
 @Suite(.serialized, .timeLimit(.minutes(4))) struct GuideTests {
-  private func withServer(_ body: (Int) async throws -> Void) async throws {
-    let server = TestServer()
-    try await server.start()
-    do { try await body(await server.port) } catch {
-      await server.stop()
-      throw error
-    }
-    await server.stop()
-  }
-
   private func ids(_ query: Query) async throws -> [String] {
     try await deadline { try await query.getDocuments(source: .server).documents.map(\.documentID) }
   }
 
   @Test func fieldsAreMergedNamedAndDeletedAtAnyDepth() async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let city = client.document("cities/SF")
       try await deadline {
@@ -69,7 +59,7 @@ private struct City: Codable, Equatable, Sendable {
   }
 
   @Test func pagesFollowOneAnotherByValuesAndByDocuments() async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let client = TestClient.make(port: port)
       let cities = client.collection("pages")
       let batch = client.batch()
@@ -128,7 +118,7 @@ private struct City: Codable, Equatable, Sendable {
   }
 
   @Test func groupsAndAggregatesCountWhatIsThere() async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let client = TestClient.make(port: port)
       for (parent, n) in [("a", 1), ("b", 2), ("c", 6)] {
         try await deadline { try await client.document("parks/\(parent)/trees/t\(n)").setData(["n": n]) }
@@ -157,7 +147,7 @@ private struct City: Codable, Equatable, Sendable {
   }
 
   @Test func nestedTypesAreMappedBothWays() async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let city = City(
         id: nil, updated: nil, name: "LA", population: 4_000_000, regions: ["west"],
@@ -198,7 +188,7 @@ private struct City: Codable, Equatable, Sendable {
   }
 
   @Test func aTransactionThatReadsWhatOthersChangeIsRunAgainAndSeesIt() async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let (client, other) = (TestClient.make(port: port), TestClient.make(port: port))
       let account = client.document("accounts/a")
       try await deadline { try await account.setData(["n": 1]) }
@@ -234,16 +224,17 @@ private struct City: Codable, Equatable, Sendable {
   // MARK: Sequences end
 
   @Test(arguments: [false, true]) func sequencesEndWhenTheInstanceDoes(isSlow: Bool) async throws {
-    try await withServer { port in
+    try await withServer { _, port in
       let client = TestClient.make(port: port)
       try await deadline { try await client.document("ends/a").setData(["n": 1]) }
       let began = Recorder<String>()
       let ends = Recorder<String>()
+      let terminated = Recorder<Bool>()
       _Concurrency.Task {
         do {
           for try await snapshot in client.collection("ends").snapshots {
             began.add("query \(snapshot.count)")
-            if isSlow { try await _Concurrency.Task.sleep(for: .milliseconds(300)) }
+            if isSlow { _ = try await terminated.first { $0 } }
           }
           ends.add("query")
         } catch { ends.add("\(error)") }
@@ -259,6 +250,7 @@ private struct City: Codable, Equatable, Sendable {
       _ = try await began.first { $0 == "query 1" }
       _ = try await began.first { $0 == "document true" }
       try await deadline { try await client.terminate() }
+      terminated.add(true)
       _ = try await ends.first { $0 == "query" }
       _ = try await ends.first { $0 == "document" }
     }

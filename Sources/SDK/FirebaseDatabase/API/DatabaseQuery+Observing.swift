@@ -51,18 +51,20 @@ extension DatabaseQuery {
 
   /// Waits for one event, the first, with the key of the sibling before.
   ///
-  /// If the server does not allow the observation, the snapshot is one of nothing.
+  /// If the server does not allow the observation, or the app is deleted before there is an event, the
+  /// snapshot is one of nothing.
   @discardableResult
   public func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {
-    let event = await withCheckedContinuation { (continuation: CheckedContinuation<SnapshotEvent, Never>) in
-      let nothing = DataSnapshot(
-        node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository)
+    let nothing = SnapshotEvent(
+      snapshot: DataSnapshot(
+        node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository),
+      previousKey: nil)
+    let event = await Answer.wait(unanswered: nothing) { answer in
       _ = register(
-        eventType, isSingle: true,
-        { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
-        { _ in continuation.resume(returning: SnapshotEvent(snapshot: nothing, previousKey: nil)) })
+        eventType, isSingle: true, { answer.give(SnapshotEvent(snapshot: $0, previousKey: $1)) },
+        { _ in answer.give(nothing) })
     }
     return (event.snapshot, event.previousKey)
   }

@@ -180,14 +180,10 @@ extension DatabaseReference {
 
   /// Turns a completion into a wait.
   func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
-    try await withCheckedThrowingContinuation { continuation in
-      begin { error, reference in
-        if let error {
-          continuation.resume(throwing: error)
-        } else {
-          continuation.resume(returning: reference)
-        }
-      }
-    }
+    let unanswered = RealtimeError.unknownOutcome.asNSError()
+    return try await Answer<Result<DatabaseReference, any Error>>.wait(unanswered: .failure(unanswered)) {
+      answer in
+      begin { error, reference in answer.give(error.map { .failure($0) } ?? .success(reference)) }
+    }.get()
   }
 }

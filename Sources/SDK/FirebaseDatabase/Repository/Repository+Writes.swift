@@ -48,20 +48,27 @@ extension Repository {
     completion(error)
   }
 
-  /// Takes back every write that the server has not answered.
+  /// Takes back every write that the server has not answered, and tells those who wait.
   func purgeOutstandingWrites() {
+    for completion in takeBackWrites() { completion(Repository.cancelled) }
+  }
+
+  private static let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
+
+  /// Takes back every write and operation for the disconnection that the server has not answered.
+  ///
+  /// - Returns: their completions, in the order of the writes.
+  func takeBackWrites() -> [WriteCompletion] {
     let answers = delayedAnswers
     delayedAnswers = []
     for (id, error) in answers { writeAnswered(id, error) }
     let operations = connection.purge()
     storage.removeAll()
-    let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
-    raise(abortTransactions(at: .root, reason: cancelled, includingSent: true))
+    raise(abortTransactions(at: .root, reason: Repository.cancelled, includingSent: true))
     transactions.forgetBatches()
     raise(tree.purgeWrites())
-    let completions = writeCompletions.sorted { $0.key < $1.key }
+    let completions = writeCompletions.sorted { $0.key < $1.key }.map(\.value)
     writeCompletions = [:]
-    for (_, completion) in completions { completion(cancelled) }
-    for operation in operations { disconnectCompletions.removeValue(forKey: operation.id)?(cancelled) }
+    return completions + operations.compactMap { disconnectCompletions.removeValue(forKey: $0.id) }
   }
 }

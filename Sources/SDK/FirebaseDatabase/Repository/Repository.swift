@@ -243,13 +243,14 @@ final class Repository: @unchecked Sendable {
     enqueue { $0.connection.resume(.user) }
   }
 
-  /// Closes the connection for good, because the app is gone. Observers hear nothing more; what waits for
-  /// the server is told that it waits for nothing.
+  /// Closes the connection for good, because the app is gone. Observers hear nothing more; reads and
+  /// transactions end with an error. The completions of writes that the server has not answered are let go
+  /// of without a call, because whether it took them is not known.
   func shutdown() {
     enqueue { repository in
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
       repository.observers = [:]
-      repository.purgeOutstandingWrites()
+      _ = repository.takeBackWrites()
       for id in repository.gets.keys { repository.gets[id]?.isOverdue = true }
       repository.failOverdueGets()
     }

@@ -13,22 +13,22 @@ public protocol MemoryGarbageCollectorSettings {}
 /// A size that means no limit.
 public let FirestoreCacheSizeUnlimited: Int64 = -1
 
-private func checked(_ size: NSNumber) -> Int64 {
-  let bytes = size.int64Value
+/// A size of a cache in bytes. Stops the program below the least one.
+func checkedCacheSize(_ bytes: Int64) -> Int64 {
   if bytes != FirestoreCacheSizeUnlimited && bytes < 1 << 20 {
     refuse("Cache size must be set to at least 1048576 bytes")
   }
   return bytes
 }
 
-private let defaultSize: Int64 = 100 << 20
+let defaultCacheSize: Int64 = 100 << 20
 
 /// A cache on disk, which this version does not have: the cache is kept in memory, within the size.
 ///
 /// - Warning: Cached documents, and writes that the server has not acknowledged, are lost when the
-///   program ends. An instance with these settings, which are the default, logs the warning
-///   `I-FST000006` when it starts. ``MemoryCacheSettings`` with ``MemoryLRUGCSettings`` say the same
-///   without a warning.
+///   program ends. The first instance of a process with these settings, which are the
+///   default, logs the warning `I-FST000006` when it starts. ``MemoryCacheSettings`` with
+///   ``MemoryLRUGCSettings`` say the same without a warning.
 public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
   static let warning =
     "This version of the SDK keeps its cache in memory only: cached documents, and writes that the server has"
@@ -38,10 +38,10 @@ public final class PersistentCacheSettings: NSObject, NSCopying, LocalCacheSetti
   let size: Int64
 
   /// A cache of 100 MiB.
-  public override init() { size = defaultSize }
+  public override init() { size = defaultCacheSize }
 
   /// A cache of a size in bytes, at least 1 MiB, or `FirestoreCacheSizeUnlimited`.
-  public init(sizeBytes size: NSNumber) { self.size = checked(size) }
+  public init(sizeBytes size: NSNumber) { self.size = checkedCacheSize(size.int64Value) }
 
   /// The settings themselves, which never change.
   public func copy(with zone: NSZone? = nil) -> Any { self }
@@ -69,10 +69,10 @@ public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollec
   let size: Int64
 
   /// A cache of 100 MiB.
-  public override init() { size = defaultSize }
+  public override init() { size = defaultCacheSize }
 
   /// A cache of a size in bytes, at least 1 MiB, or `FirestoreCacheSizeUnlimited`.
-  public init(sizeBytes size: NSNumber) { self.size = checked(size) }
+  public init(sizeBytes size: NSNumber) { self.size = checkedCacheSize(size.int64Value) }
 
   /// The settings themselves, which never change.
   public func copy(with zone: NSZone? = nil) -> Any { self }
@@ -84,15 +84,28 @@ public final class MemoryLRUGCSettings: NSObject, NSCopying, MemoryGarbageCollec
 
 /// A cache in memory.
 public final class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, Sendable {
+  static let sizeWarning =
+    "FirestoreSettings.cacheSizeBytes has no effect where isPersistenceEnabled is false: documents go as soon as"
+    + " nothing refers to them. To keep a cache in memory up to a size, set cacheSettings to"
+    + " MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes:))."
+
   /// The size to keep to, nil where documents go at once.
   let size: Int64?
 
   /// A cache whose documents go as soon as nothing refers to them.
   public override init() { size = nil }
 
-  /// A cache with a way to get rid of documents.
+  /// A cache with a way to get rid of documents: ``MemoryEagerGCSetting`` or ``MemoryLRUGCSettings``.
+  /// Stops the program for others.
   public init(garbageCollectorSettings settings: any MemoryGarbageCollectorSettings & NSObjectProtocol) {
-    size = (settings as? MemoryLRUGCSettings)?.size
+    switch settings {
+    case is MemoryEagerGCSetting: size = nil
+    case let settings as MemoryLRUGCSettings: size = settings.size
+    default:
+      refuse(
+        "garbageCollectorSettings takes MemoryEagerGCSetting or MemoryLRUGCSettings, not \(type(of: settings))"
+      )
+    }
   }
 
   /// The settings themselves, which never change.

@@ -1,29 +1,29 @@
 // From callbacks to async functions.
 
+import FirebaseCore
+import FirestoreModel
 import Foundation
 
 enum Continuations {
+  /// What a task hears whose completion will never be called.
+  private static let unknownOutcome = FirestoreError(
+    .unknown, "The Firestore instance was ended before there was an answer, so the outcome is not known.")
+
   /// Waits for a completion that brings a value or an error.
   static func value<T: Sendable>(
     _ start: (@escaping @Sendable (T?, (any Error)?) -> Void) -> Void
   ) async throws -> T {
-    try await withCheckedThrowingContinuation { continuation in
+    try await Answer<Result<T, any Error>>.wait(unanswered: .failure(unknownOutcome.object)) { answer in
       start { value, error in
-        if let value {
-          continuation.resume(returning: value)
-        } else {
-          continuation.resume(throwing: error ?? FirestoreErrorCode(.unknown).object)
-        }
+        answer.give(value.map { .success($0) } ?? .failure(error ?? FirestoreErrorCode(.unknown).object))
       }
-    }
+    }.get()
   }
 
   /// Waits for a completion that brings an error or nothing.
   static func done(_ start: (@escaping @Sendable ((any Error)?) -> Void) -> Void) async throws {
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      start { error in
-        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
-      }
-    }
+    try await Answer<Result<Void, any Error>>.wait(unanswered: .failure(unknownOutcome.object)) { answer in
+      start { error in answer.give(error.map { .failure($0) } ?? .success(())) }
+    }.get()
   }
 }

@@ -43,8 +43,11 @@ extension Firestore {
   }
 
   /// Ends the instance: listeners hear nothing more, and every other call but `clearPersistence`
-  /// stops the program. What waits for an answer of the server, a write or a read, fails with
-  /// `cancelled`. `firestore()` hands out a fresh instance.
+  /// stops the program. `firestore()` hands out a fresh instance.
+  ///
+  /// Reads under way and calls that wait for pending writes fail with `cancelled`. Whether the server
+  /// took a write that it had not answered is not known: the write's completion is never called, and an
+  /// `async` write throws `unknown`. The same happens when the app is deleted.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     end(reporting(completion))

@@ -88,6 +88,12 @@ public final class Firestore: NSObject, Sendable {
       if !values.isSSLEnabled && values.host == FirestoreSettings.defaultHost {
         refuseNow("You can't set the 'sslEnabled' setting to false unless you also set a non-default 'host'")
       }
+      let contradictions = values.contradictions.joined(separator: " and ")
+      if !contradictions.isEmpty {
+        refuseNow(
+          "Cannot use cacheSettings, because \(contradictions) is specified too. Please remove the code specifying"
+            + " \(contradictions).")
+      }
       let isLate = state.withLock { state in
         if state.client != nil { return !FirestoreSettings(state.settings).isEqual(newValue) }
         state.settings = values
@@ -124,8 +130,12 @@ public final class Firestore: NSObject, Sendable {
       case .persistent(let cache):
         size = cache.size
         // Also the default, so every app that did not choose hears of it.
-        FirestoreLog.warning("I-FST000006", PersistentCacheSettings.warning)
-      case .memory(let cache): size = cache.size
+        FirestoreLog.warnOnce("I-FST000006", PersistentCacheSettings.warning)
+      case .memory(let cache):
+        size = cache.size
+        if settings.chosenCache == nil, settings.cacheSizeBytes != defaultCacheSize {
+          FirestoreLog.warnOnce("I-FST000007", MemoryCacheSettings.sizeWarning)
+        }
       }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,

@@ -12,7 +12,26 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     var host = FirestoreSettings.defaultHost
     var isSSLEnabled = true
     var dispatchQueue = DispatchQueue.main
-    var cache = CacheKind.persistent(PersistentCacheSettings())
+    /// What `cacheSettings` was set to. Where it is nil, the two older settings below hold.
+    var chosenCache: CacheKind?
+    var isPersistenceEnabled = true
+    var cacheSizeBytes = defaultCacheSize
+
+    /// The cache that is in effect.
+    var cache: CacheKind {
+      if let chosenCache { return chosenCache }
+      if !isPersistenceEnabled { return .memory(MemoryCacheSettings()) }
+      return .persistent(PersistentCacheSettings(sizeBytes: NSNumber(value: cacheSizeBytes)))
+    }
+
+    /// The older settings that were changed although `cacheSettings` says the same and more.
+    var contradictions: [String] {
+      guard chosenCache != nil else { return [] }
+      return [
+        isPersistenceEnabled ? nil : "isPersistenceEnabled",
+        cacheSizeBytes == defaultCacheSize ? nil : "cacheSizeBytes",
+      ].compactMap { $0 }
+    }
   }
 
   /// The kinds of cache that there are.
@@ -60,41 +79,36 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
   }
 
   /// How the local cache is kept. The default asks for a cache on disk, which this version keeps in
-  /// memory instead, with a warning: see ``PersistentCacheSettings``.
+  /// memory instead, with a warning: see ``PersistentCacheSettings``. An instance refuses settings
+  /// that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too, by stopping the program.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {
       switch newValue {
-      case let settings as PersistentCacheSettings: guarded.withLock { $0.cache = .persistent(settings) }
-      case let settings as MemoryCacheSettings: guarded.withLock { $0.cache = .memory(settings) }
+      case let settings as PersistentCacheSettings:
+        guarded.withLock { $0.chosenCache = .persistent(settings) }
+      case let settings as MemoryCacheSettings: guarded.withLock { $0.chosenCache = .memory(settings) }
       default: refuse("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
       }
     }
   }
 
   /// Whether a cache on disk is asked for, which this version keeps in memory instead, with a warning:
-  /// see ``PersistentCacheSettings``. Deprecated: use ``cacheSettings``.
+  /// see ``PersistentCacheSettings``. Without one, documents go as soon as nothing refers to them.
+  /// Deprecated: use ``cacheSettings``.
   open var isPersistenceEnabled: Bool {
-    get {
-      if case .persistent = values.cache { return true }
-      return false
-    }
-    set {
-      guarded.withLock {
-        $0.cache = newValue ? .persistent(PersistentCacheSettings()) : .memory(MemoryCacheSettings())
-      }
-    }
+    get { values.isPersistenceEnabled }
+    set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
   }
 
-  /// The cache's size in bytes. Deprecated: use ``cacheSettings``.
+  /// The size in bytes above which the least recently used documents go, at least 1 MiB, or
+  /// `FirestoreCacheSizeUnlimited`. It has no effect, and is warned of, where ``isPersistenceEnabled``
+  /// is false; ``MemoryLRUGCSettings`` give a cache in memory a size. Deprecated: use ``cacheSettings``.
   open var cacheSizeBytes: Int64 {
-    get {
-      if case .persistent(let settings) = values.cache { return settings.size }
-      return FirestoreCacheSizeUnlimited
-    }
+    get { values.cacheSizeBytes }
     set {
-      let settings = PersistentCacheSettings(sizeBytes: NSNumber(value: newValue))
-      guarded.withLock { if case .persistent = $0.cache { $0.cache = .persistent(settings) } }
+      let size = checkedCacheSize(newValue)
+      guarded.withLock { $0.cacheSizeBytes = size }
     }
   }
 
@@ -106,7 +120,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     guard let other = (object as? FirestoreSettings)?.values else { return false }
     let own = values
     return own.host == other.host && own.isSSLEnabled == other.isSSLEnabled
-      && own.dispatchQueue === other.dispatchQueue && own.cache.object.isEqual(other.cache.object)
+      && own.dispatchQueue === other.dispatchQueue && own.cacheSizeBytes == other.cacheSizeBytes
+      && own.cache.object.isEqual(other.cache.object)
   }
 
   /// Hashes host and encryption.

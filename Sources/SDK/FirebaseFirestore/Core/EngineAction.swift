@@ -16,6 +16,8 @@ enum EngineTimer: Hashable, Sendable {
   case backoff(StreamKind)
   /// Decides that no connection is coming.
   case onlineState
+  /// Lets the cache go of what is unused, where it has grown too large.
+  case garbage
 }
 
 /// Names a completion that waits for the engine.

@@ -51,24 +51,11 @@ final class FirestoreClient: @unchecked Sendable {
     datastore = Datastore(database: database, appID: appID, connection: GRPCConnection(address))
     engine = SyncEngine(
       persistence: MemoryPersistence(isEager: cacheSize == nil), seed: UInt64.random(in: 0...UInt64.max))
-    engine.enableNetwork()
-    if let cacheSize, cacheSize != FirestoreCacheSizeUnlimited {
-      keepCache(within: Int(cacheSize), firstAfter: FirestoreClient.firstCollection)
-    }
-  }
-
-  // MARK: The cache's size
-
-  private static let firstCollection = 60.0
-  private static let laterCollections = 300.0
-  /// The part of the unused targets that go each time.
-  private static let collectedShare = 0.1
-
-  private func keepCache(within size: Int, firstAfter seconds: Double) {
-    queue.asyncAfter(deadline: .now() + seconds) { [weak self] in
-      guard let self, !self.isTerminated else { return }
-      self.engine.store.collectGarbage(above: size, share: FirestoreClient.collectedShare)
-      self.keepCache(within: size, firstAfter: FirestoreClient.laterCollections)
+    event { client in
+      client.engine.enableNetwork()
+      if let cacheSize, cacheSize != FirestoreCacheSizeUnlimited {
+        client.engine.keepCache(within: Int(cacheSize))
+      }
     }
   }
 
@@ -191,10 +178,7 @@ final class FirestoreClient: @unchecked Sendable {
           client.inSyncListeners.removeValue(forKey: id)?.0.mute()
         }
         client.perform()
-        // The cache goes with the client, so what waits for the server waits for nothing.
-        for lost in client.completions.values {
-          client.callbackQueue.async { lost(FirestoreClient.terminated) }
-        }
+        // What remains are writes that the server may have taken or may yet take: nobody knows, so nobody is told.
         client.completions = [:]
         for timer in client.timers.values { timer.cancel() }
         client.timers = [:]

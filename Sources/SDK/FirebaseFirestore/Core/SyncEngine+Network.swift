@@ -82,12 +82,27 @@ extension SyncEngine {
 
   // MARK: Timers
 
+  static let firstCollection = 60.0
+  static let laterCollections = 300.0
+  /// The part of what is unused that goes each time.
+  static let collectedShare = 0.1
+
+  /// Keeps the cache within a size, roughly: now and then a part of what is unused goes.
+  mutating func keepCache(within size: Int) {
+    cacheSize = size
+    act(.startTimer(.garbage, seconds: SyncEngine.firstCollection))
+  }
+
   mutating func timerFired(_ timer: EngineTimer) {
     switch timer {
     case .idle(let kind):
       perform(change(kind) { $0.idleTimeout() })
     case .backoff(let kind):
       perform(change(kind) { $0.backoffDone() })
+    case .garbage:
+      guard let cacheSize else { return }
+      store.collectGarbage(above: cacheSize, share: SyncEngine.collectedShare)
+      act(.startTimer(.garbage, seconds: SyncEngine.laterCollections))
     case .onlineState:
       online.timedOut()
       if online.state == .offline, !hasWarnedOffline {

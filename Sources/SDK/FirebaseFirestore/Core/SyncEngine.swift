@@ -51,6 +51,9 @@ struct SyncEngine {
   var announcedOnlineState = OnlineState.unknown
   var hasWarnedOffline = false
 
+  /// The cache's size above which what is unused goes; nil where that is not this engine's matter.
+  var cacheSize: Int?
+
   init(persistence: any Persistence, seed: UInt64, maxLimboResolutions: Int = 100) {
     store = LocalStore(persistence: persistence)
     self.maxLimboResolutions = maxLimboResolutions

@@ -233,11 +233,15 @@ struct LocalStore {
 
   /// Drops what has been unused longest when the cache has grown beyond a size in bytes.
   ///
-  /// - Parameter share: the part of all unused targets that go.
-  mutating func collectGarbage(above size: Int, share: Double) {
+  /// - Parameters:
+  ///   - share: the part of what is unused that goes, the least recently used first.
+  ///   - most: no more than this goes at a time.
+  mutating func collectGarbage(above size: Int, share: Double, most: Int = 1_000) {
     guard persistence.approximateSize >= size else { return }
     let (counts, limbo, active) = (showCount, limboPins, Set(targets.keys))
-    persistence.collectGarbage(active: active, share: share) { counts[$0] != nil || limbo.contains($0) }
+    persistence.collectGarbage(active: active, share: share, most: most) {
+      counts[$0] != nil || limbo.contains($0)
+    }
   }
 
   // MARK: Local views

@@ -21,6 +21,8 @@ struct MemoryPersistence: Persistence {
   private var keys: [TargetID: Set<DocumentName>] = [:]
   private var targetsOfKey: [DocumentName: Set<TargetID>] = [:]
   private var orphans: Set<DocumentName> = []
+  /// When each cached document was last touched, in the count of `sequence`; empty with the eager policy.
+  private var lastUse: [DocumentName: Int] = [:]
   private var bundles: [String: BundleMetadata] = [:]
   private var namedQueries: [String: NamedQuery] = [:]
   private var indexes = MemoryIndexes()
@@ -32,7 +34,10 @@ struct MemoryPersistence: Persistence {
   /// - Parameter isEager: whether documents go at once when nothing refers to them.
   init(isEager: Bool) { self.isEager = isEager }
 
-  mutating func begin() { orphans = [] }
+  mutating func begin() {
+    orphans = []
+    sequence += 1
+  }
 
   mutating func commit(isPinned: (DocumentName) -> Bool) {
     guard isEager else { return }
@@ -45,7 +50,13 @@ struct MemoryPersistence: Persistence {
       || users.values.contains { $0.batches.contains { $0.writes.contains { $0.document == name } } }
   }
 
-  mutating func noteOrphan(_ name: DocumentName) { orphans.insert(name) }
+  mutating func noteOrphan(_ name: DocumentName) {
+    if isEager { orphans.insert(name) } else { touch(name) }
+  }
+
+  private mutating func touch(_ name: DocumentName) {
+    if documents[name.collectionPath]?[name] != nil { lastUse[name] = sequence }
+  }
 
   // MARK: The user's mutation queue
 
@@ -65,7 +76,7 @@ struct MemoryPersistence: Persistence {
 
   mutating func removeBatch(_ batch: MutationBatch) {
     current.batches.removeAll { $0.id == batch.id }
-    orphans.formUnion(batch.writes.map(\.document))
+    for write in batch.writes { noteOrphan(write.document) }
   }
 
   func batch(_ id: BatchID) -> MutationBatch? { users[user]?.batches.first { $0.id == id } }
@@ -128,13 +139,14 @@ struct MemoryPersistence: Persistence {
     let path = document.name.collectionPath
     let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
     indexes.replace(old, by: document, in: path)
-    if isEager { orphans.insert(document.name) }
+    noteOrphan(document.name)
   }
 
   mutating func removeDocument(_ name: DocumentName) {
     let path = name.collectionPath
     let old = documents[path]?.removeValue(forKey: name)
     indexes.replace(old, by: nil, in: path)
+    lastUse[name] = nil
     if documents[path]?.isEmpty == true { documents[path] = nil }
   }
 
@@ -164,7 +176,9 @@ struct MemoryPersistence: Persistence {
   }
 
   private mutating func forget(_ data: TargetData) {
-    removeMatchingKeys(keys[data.id] ?? [], from: data.id)
+    // Their last use stays what it was: to be dropped with a target is no use.
+    orphans.formUnion(keys[data.id] ?? [])
+    unmatch(keys[data.id] ?? [], from: data.id)
     keys[data.id] = nil
     targets[data.target] = nil
   }
@@ -174,17 +188,24 @@ struct MemoryPersistence: Persistence {
   mutating func addMatchingKeys(_ added: Set<DocumentName>, to id: TargetID) {
     guard !added.isEmpty else { return }
     keys[id, default: []].formUnion(added)
-    for name in added { targetsOfKey[name, default: []].insert(id) }
+    for name in added {
+      targetsOfKey[name, default: []].insert(id)
+      if !isEager { touch(name) }
+    }
   }
 
   mutating func removeMatchingKeys(_ removed: Set<DocumentName>, from id: TargetID) {
+    unmatch(removed, from: id)
+    for name in removed { noteOrphan(name) }
+  }
+
+  private mutating func unmatch(_ removed: Set<DocumentName>, from id: TargetID) {
     guard !removed.isEmpty else { return }
     keys[id]?.subtract(removed)
     for name in removed {
       targetsOfKey[name]?.remove(id)
       if targetsOfKey[name]?.isEmpty == true { targetsOfKey[name] = nil }
     }
-    orphans.formUnion(removed)
   }
 
   // MARK: Bundles
@@ -211,14 +232,18 @@ struct MemoryPersistence: Persistence {
     }
   }
 
-  mutating func collectGarbage(active: Set<TargetID>, share: Double, isPinned: (DocumentName) -> Bool) {
-    let unused = targets.values.filter { !active.contains($0.id) }.sorted { $0.sequence < $1.sequence }
-    let count = Int((Double(unused.count) * share).rounded(.up))
-    for data in unused.prefix(count) { forget(data) }
-    for collection in Array(documents.keys) {
-      for name in Array((documents[collection] ?? [:]).keys) where !isPinned(name) && !isReferenced(name) {
-        removeDocument(name)
-      }
+  mutating func collectGarbage(
+    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool
+  ) {
+    let written = Set(users.values.flatMap(\.batches).flatMap(\.writes).map(\.document))
+    let unused = targets.values.filter { !active.contains($0.id) }
+    let uses = (unused.map(\.sequence) + lastUse.filter { targetsOfKey[$0.key] == nil }.map(\.value)).sorted()
+    let count = min(Int((Double(uses.count) * share).rounded(.up)), most)
+    guard count > 0, count <= uses.count else { return }
+    let newest = uses[count - 1]
+    for data in unused where data.sequence <= newest { forget(data) }
+    for (name, use) in lastUse where use <= newest {
+      if targetsOfKey[name] == nil, !written.contains(name), !isPinned(name) { removeDocument(name) }
     }
     orphans = []
   }

@@ -77,7 +77,8 @@ protocol Persistence: Sendable {
 
   /// The size of all cached documents, roughly, in bytes.
   var approximateSize: Int { get }
-  /// Drops a share of the targets out of use, the longest unused first, and the documents that
-  /// nothing refers to then.
-  mutating func collectGarbage(active: Set<TargetID>, share: Double, isPinned: (DocumentName) -> Bool)
+  /// Drops a share of the targets out of use and of the documents that nothing refers to, the least
+  /// recently used first, but no more than `most` of them.
+  mutating func collectGarbage(
+    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool)
 }

@@ -8,6 +8,11 @@ import RealtimeModel
 let databaseErrorDomain = "com.firebase"
 
 extension RealtimeError {
+  /// What a task hears whose completion will never be called.
+  static let unknownOutcome = RealtimeError(
+    .init(rawValue: "disconnect"),
+    "The app was deleted before the server answered, so whether the write took effect is not known")
+
   /// The error of a callback.
   func asNSError(at path: Path? = nil) -> NSError {
     let (code, text): (Int, String) =

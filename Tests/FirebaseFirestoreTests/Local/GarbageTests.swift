@@ -1,0 +1,87 @@
+// Which documents a cache in memory lets go of.
+
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct GarbageTests {
+  private static let database = DatabaseName(project: "p")
+
+  private func name(_ id: Int) throws -> DocumentName {
+    try #require(DocumentName(database: GarbageTests.database, path: ResourcePath(["c", "\(id)"])))
+  }
+
+  private func document(_ id: Int) throws -> CachedDocument {
+    CachedDocument(
+      found: try name(id), fields: MapValue(), version: ModelTimestamp(microseconds: 1), createTime: .epoch)
+  }
+
+  private func kept(_ cache: MemoryPersistence, of ids: Range<Int>) throws -> [Int] {
+    try ids.filter { cache.document(try name($0)).isKnown }
+  }
+
+  @Test func theLeastRecentlyUsedGoFirst() throws {
+    var cache = MemoryPersistence(isEager: false)
+    for id in 0..<10 {
+      cache.begin()
+      cache.setDocument(try document(id))
+    }
+    cache.begin()
+    cache.noteOrphan(try name(0))
+    cache.collectGarbage(active: [], share: 0.3, most: 1_000) { _ in false }
+    #expect(try kept(cache, of: 0..<10) == [0, 4, 5, 6, 7, 8, 9])
+    cache.collectGarbage(active: [], share: 1, most: 2) { _ in false }
+    #expect(try kept(cache, of: 0..<10) == [0, 6, 7, 8, 9])
+    cache.collectGarbage(active: [], share: 1, most: 1_000) { $0.path.id == "7" }
+    #expect(try kept(cache, of: 0..<10) == [7])
+  }
+
+  @Test func whatAPendingWriteOrAnActiveTargetNeedsStays() throws {
+    var cache = MemoryPersistence(isEager: false)
+    cache.begin()
+    let targets = try (0..<3).map { cache.allocateTarget(.document(try name($0))) }
+    for id in 0..<5 { cache.setDocument(try document(id)) }
+    for (id, target) in targets.enumerated() { cache.addMatchingKeys([try name(id)], to: target.id) }
+    let batch = cache.addBatch(at: .epoch, base: [], writes: [Write(.delete(try name(3)))])
+    for target in targets.prefix(2) {
+      cache.begin()
+      cache.releaseTarget(target)
+    }
+    cache.collectGarbage(active: [targets[2].id], share: 0.75, most: 1_000) { _ in false }
+    // The loose document and the target that was released first were used least recently.
+    #expect(try kept(cache, of: 0..<5) == [1, 2, 3])
+    #expect(cache.target(.document(try name(0))) == nil)
+    #expect(cache.target(.document(try name(1))) != nil)
+    cache.removeBatch(batch)
+    cache.collectGarbage(active: [], share: 1, most: 1_000) { _ in false }
+    #expect(try kept(cache, of: 0..<5) == [])
+  }
+
+  @Test func garbageIsCollectedAfterAMinuteAndThenEveryFive() throws {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
+    let documents = try (0..<20).map { try document($0) }
+    for document in documents { _ = engine.store.transaction { $0.take([document.name: document]) } }
+    engine.keepCache(within: 1)
+    #expect(engine.takeActions() == [.startTimer(.garbage, seconds: 60)])
+    for gone in [2, 4, 6] {
+      engine.timerFired(.garbage)
+      #expect(engine.takeActions() == [.startTimer(.garbage, seconds: 300)])
+      #expect(documents.count { !engine.store.read($0.name).isKnown } == gone)
+    }
+    engine.cacheSize = 1 << 20
+    engine.timerFired(.garbage)
+    #expect(documents.count { !engine.store.read($0.name).isKnown } == 6)
+  }
+
+  @Test func nothingGoesBelowTheSize() throws {
+    var store = LocalStore(persistence: MemoryPersistence(isEager: false))
+    let document = try document(1)
+    _ = store.transaction { $0.take([document.name: document]) }
+    store.collectGarbage(above: 1 << 20, share: 1)
+    #expect(store.read(try name(1)).isFound)
+    store.collectGarbage(above: 1, share: 1)
+    #expect(!store.read(try name(1)).isKnown)
+  }
+}
