@@ -135,6 +135,9 @@ let package = Package(
       name: "RandomModels", dependencies: ["FirestoreModel", "RealtimeModel"],
       path: "Tests/Support/RandomModels", swiftSettings: strict),
     .target(
+      name: "StoreFixture", dependencies: ["OrderedStore"], path: "Tests/Support/StoreFixture",
+      swiftSettings: strict),
+    .target(
       name: "ServerFixture",
       dependencies: [nio("NIOCore"), nio("NIOPosix"), nio("NIOConcurrencyHelpers")],
       path: "Tests/Support/ServerFixture", swiftSettings: strict),
@@ -147,7 +150,9 @@ let package = Package(
     tests(of: "RealtimeModel", ["RealtimeModel", "RandomModels"]),
     tests(of: "RealtimeWire", ["RealtimeWire", "RealtimeModel", "RandomModels"]),
     tests(of: "GRPCFraming", ["GRPCFraming", "RandomModels", nio("NIOCore"), hpack]),
-    tests(of: "OrderedStore", ["OrderedStore", "OrderedStoreConformance", "RandomModels"]),
+    tests(
+      of: "OrderedStore",
+      ["OrderedStore", "OrderedStoreConformance", "RandomModels", "StoreFixture"]),
     tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
     tests(
       of: "FirestoreEngine",
@@ -159,7 +164,7 @@ let package = Package(
       of: "RealtimeEngine",
       [
         "RealtimeEngine", "RealtimeModel", "RealtimeWire", "OrderedStore", "EmbeddedStore",
-        "RandomModels",
+        "RandomModels", "StoreFixture",
       ]),
     tests(
       of: "Endpoints",

@@ -119,18 +119,7 @@ import Testing
     _ model: inout RandomModel, _ before: [ResourcePath: MapValue], _ fixture: EngineFixture
   ) async throws -> (time: Timestamp, documents: [ResourcePath: MapValue]) {
     var documents = before
-    var writes: [Write] = []
-    for _ in 0..<Int.random(in: 1...5, using: &model.random) {
-      let path = model.path()
-      if model.chance(25) {
-        documents[path] = nil
-        writes.append(Write(.delete(try fixture.name(path))))
-      } else {
-        let fields = model.fields()
-        documents[path] = fields
-        writes.append(Write(.update(try fixture.name(path), fields: fields)))
-      }
-    }
+    let writes = try model.writes(atMost: 5, on: &documents)
     return (try #require(try await fixture.commit(writes).commitTime), documents)
   }
 

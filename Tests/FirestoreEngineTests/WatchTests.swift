@@ -293,18 +293,7 @@ import Testing
     var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]
     for _ in 0..<80 {
       var documents = history[history.count - 1].documents
-      var writes: [Write] = []
-      for _ in 0..<Int.random(in: 1...4, using: &model.random) {
-        let path = model.path()
-        if model.chance(25) {
-          documents[path] = nil
-          writes.append(Write(.delete(try fixture.name(path))))
-        } else {
-          let fields = model.fields()
-          documents[path] = fields
-          writes.append(Write(.update(try fixture.name(path), fields: fields)))
-        }
-      }
+      let writes = try model.writes(atMost: 4, on: &documents)
       let response = try await fixture.commit(writes)
       history.append((try #require(response.commitTime), documents))
       if model.chance(30) { await Task.yield() }

@@ -1,4 +1,5 @@
 import OrderedStore
+import StoreFixture
 import Testing
 
 @Suite("Group commit")

@@ -58,14 +58,9 @@ struct WriteBackPressureTests {
         call.channel.writeAndFlush(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))))
           .whenSuccess { accepted.withLockedValue { $0 += 1 } }
       }
-      // Once nothing more is taken in, little was. (Were the machine so slow that more is still on its way, the test
-      // would only be weaker.)
-      var last = -1
-      while true {
-        let now = accepted.withLockedValue { $0 }
-        if now == last { break }
-        last = now
-        try await Task.sleep(for: .milliseconds(500))
+      // Once nothing more is taken in, little was.
+      let last = try await standstill(of: { accepted.withLockedValue { $0 } }, below: count) {
+        _ = try await client.get("w/locked")
       }
       // What waits, what is in the window, and the message that crosses the bound.
       #expect(last * size <= FirestoreRequestLimits.waitingBytes + (256 << 10) + 2 * size, "\(last) messages")

@@ -3,7 +3,6 @@
 import NIOCore
 import NIOHTTP1
 import NIOHTTP2
-import NIOPosix
 import NIOSSL
 
 struct HTTP2Client {
@@ -61,28 +60,7 @@ struct HTTP2Client {
   /// - Parameter window: what a stream may send ahead of its reader.
   static func open(_ port: Int, tls: NIOSSLContext? = nil, window: Int = 1 << 16) async throws -> HTTP2Client
   {
-    var stream = NIOHTTP2Handler.StreamConfiguration()
-    stream.targetWindowSize = window
-    var connection = NIOHTTP2Handler.ConnectionConfiguration()
-    connection.initialSettings = [
-      HTTP2Setting(parameter: .enablePush, value: 0),
-      HTTP2Setting(parameter: .initialWindowSize, value: window),
-    ]
-    connection.targetWindowSize = 4 << 20
-    let (streams, settings) = (stream, connection)
-    let (channel, multiplexer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .connect(host: "127.0.0.1", port: port) { channel in
-        channel.eventLoop.makeCompletedFuture {
-          if let tls {
-            try channel.pipeline.syncOperations.addHandler(
-              NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
-          }
-          let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
-            mode: .client, connectionConfiguration: settings, streamConfiguration: streams
-          ) { $0.eventLoop.makeSucceededVoidFuture() }
-          return (channel, multiplexer)
-        }
-      }
+    let (channel, multiplexer) = try await HTTP2Connection.open(port, tls: tls, window: window)
     return HTTP2Client(channel: channel, multiplexer: multiplexer)
   }
 

@@ -8,12 +8,12 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-/// Counts what was read.
+/// Counts how often something large was read.
 private final class CountingPolicy: AccessPolicy {
   let reads = NIOLockedValueBox(0)
 
   func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-    if case .read = operation { reads.withLockedValue { $0 += 1 } }
+    if case .read("fat", _) = operation { reads.withLockedValue { $0 += 1 } }
     return nil
   }
 }
@@ -55,13 +55,13 @@ struct UnreadRESTAnswerTests {
       try await client.send(
         String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
       // The kernel's buffers take some megabytes; then it stands still.
-      var (last, quiet) = (-1, 0)
-      while quiet < 20 {
-        let now = policy.reads.withLockedValue { $0 }
-        quiet = now == last && now > 0 ? quiet + 1 : 0
-        last = now
-        try await Task.sleep(for: .milliseconds(100))
+      #expect(try await eventually { policy.reads.withLockedValue { $0 } > 0 })
+      let other = try await RawClient.connect(server.port.port)
+      let last = try await standstill(of: { policy.reads.withLockedValue { $0 } }) {
+        try await other.send("GET /small.json HTTP/1.1\r\nHost: h\r\n\r\n")
+        _ = try await other.read(through: "\r\n\r\nnull")
       }
+      await other.close()
       try await client.channel.setOption(.autoRead, value: true).get()
       client.channel.read()
       let bytes = await client.readToEnd().count
@@ -161,19 +161,26 @@ struct UnreadRESTAnswerTests {
   @Test(
     "a half-closed peer that asked nothing, or for something that lasts, is closed",
     arguments: [
-      "", "GET /a.json HTTP/1.1\r\nHo", "PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7",
-      "GET /a.json HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n",
-      "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    ], [false, true])
-  func halfClosedForNothing(request: String, later: Bool) async throws {
+      ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
+      ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),
+      ("GET /a.json HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n", "event: put"),
+      (
+        "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+          + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        #""t":"h""#
+      ),
+    ] as [(String, String?)], [false, true])
+  func halfClosedForNothing(_ asked: (request: String, beginning: String?), later: Bool) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
-      if !request.isEmpty { try await client.send(request) }
-      // Either at once, or once a stream has long begun.
-      if later { try await Task.sleep(for: .milliseconds(200)) }
+      if !asked.request.isEmpty { try await client.send(asked.request) }
+      // Either at once, or once a stream has begun and others have been answered.
+      if later {
+        if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
+        #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
+      }
       try await client.channel.close(mode: .output).get()
       _ = await client.readToEnd()
       #expect(try await eventually { server.port.connectionCount == 0 })

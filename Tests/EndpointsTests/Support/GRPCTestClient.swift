@@ -5,7 +5,6 @@ import GRPCFraming
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
-import NIOPosix
 import NIOSSL
 import SwiftProtobuf
 import Testing
@@ -25,30 +24,7 @@ final class GRPCTestClient: Sendable {
   static func connect(
     port: Int, tls: NIOSSLContext? = nil, window: Int = 1 << 20
   ) async throws -> GRPCTestClient {
-    var stream = NIOHTTP2Handler.StreamConfiguration()
-    stream.targetWindowSize = window
-    var connection = NIOHTTP2Handler.ConnectionConfiguration()
-    connection.initialSettings = [
-      HTTP2Setting(parameter: .enablePush, value: 0),
-      HTTP2Setting(parameter: .initialWindowSize, value: window),
-    ]
-    connection.targetWindowSize = 4 << 20
-    connection.controlFrameRateLimit.maximumCount = 100_000
-    let streams = stream
-    let settings = connection
-    let (channel, multiplexer) = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .connect(host: "127.0.0.1", port: port) { channel in
-        channel.eventLoop.makeCompletedFuture {
-          if let tls {
-            try channel.pipeline.syncOperations.addHandler(
-              NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
-          }
-          let multiplexer = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
-            mode: .client, connectionConfiguration: settings, streamConfiguration: streams
-          ) { $0.eventLoop.makeSucceededVoidFuture() }
-          return (channel, multiplexer)
-        }
-      }
+    let (channel, multiplexer) = try await HTTP2Connection.open(port, tls: tls, window: window)
     return GRPCTestClient(channel, multiplexer, scheme: tls == nil ? "http" : "https")
   }
 

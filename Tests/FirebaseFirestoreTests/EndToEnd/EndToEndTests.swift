@@ -29,27 +29,11 @@ private func listen(_ query: Query, metadata: Bool = false) -> (Recorder<Seen>, 
   return (recorder, registration)
 }
 
-/// The form of setData for callers that do not wait; in an async function the compiler would choose
-/// the other.
-private func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
-
 private func add(_ collection: CollectionReference, _ data: [String: Any]) -> DocumentReference {
   collection.addDocument(data: data)
 }
 
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EndToEndTests {
-  private func withServer(_ body: (TestServer, Int) async throws -> Void) async throws {
-    let server = TestServer()
-    try await server.start()
-    do {
-      try await body(server, await server.port)
-    } catch {
-      await server.stop()
-      throw error
-    }
-    await server.stop()
-  }
-
   @Test func aDocumentWrittenByOneClientIsReadByAnother() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)

@@ -34,6 +34,23 @@ actor TestServer {
   }
 }
 
+/// Runs a test against a server of its own.
+func withServer(emulator: Bool = true, _ body: (TestServer, Int) async throws -> Void) async throws {
+  let server = TestServer(emulator: emulator)
+  try await server.start()
+  do {
+    try await body(server, await server.port)
+  } catch {
+    await server.stop()
+    throw error
+  }
+  await server.stop()
+}
+
+/// The form of setData for callers that do not wait; in an async function the compiler would choose
+/// the other.
+func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
+
 enum TestClient {
   private static let number = Locked(0)
 

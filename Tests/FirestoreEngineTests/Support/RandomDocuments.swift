@@ -2,6 +2,7 @@
 
 import FirestoreModel
 import RandomModels
+import Testing
 
 /// Makes documents and queries.
 struct RandomModel {
@@ -51,6 +52,21 @@ struct RandomModel {
     }
     if chance(60) { fields["tags"] = .array((0..<3).map { _ in scalar() }) }
     return fields
+  }
+
+  /// Some writes, which are also applied to the documents as a reader sees them.
+  mutating func writes(atMost most: Int, on documents: inout [ResourcePath: MapValue]) throws -> [Write] {
+    try (0..<Int.random(in: 1...most, using: &random)).map { _ in
+      let path = path()
+      let name = try #require(DocumentName(database: database, path: path))
+      if chance(25) {
+        documents[path] = nil
+        return Write(.delete(name))
+      }
+      let fields = fields()
+      documents[path] = fields
+      return Write(.update(name, fields: fields))
+    }
   }
 
   // MARK: Queries

@@ -3,6 +3,7 @@
 
 import OrderedStore
 import RealtimeModel
+import StoreFixture
 import Testing
 
 @testable import RealtimeEngine

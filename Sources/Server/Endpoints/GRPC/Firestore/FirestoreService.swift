@@ -7,7 +7,6 @@ import FirestoreProtobuf
 import FirestoreWire
 import GRPCFraming
 import NIOCore
-import SwiftProtobuf
 
 struct FirestoreService: Sendable {
   static let name = "google.firestore.v1.Firestore"
@@ -50,19 +49,13 @@ struct FirestoreService: Sendable {
     try authentication.caller(authorization: head.metadata("authorization"))
   }
 
-  private func unary<Request: Message>(
+  private func unary<Request: GRPCRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> GRPCMethods.Method {
     .unary(unaryBody(body))
   }
 
-  private func unary<Request: DirectRequest>(
-    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
-  ) -> GRPCMethods.Method {
-    .unary(unaryBody(body))
-  }
-
-  private func unaryBody<Request: Message>(
+  private func unaryBody<Request: GRPCRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer {
     { head, message in
@@ -74,33 +67,7 @@ struct FirestoreService: Sendable {
     }
   }
 
-  private func unaryBody<Request: DirectRequest>(
-    _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
-  ) -> @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer {
-    { head, message in
-      do {
-        return try await body(try Request(request: message), head)
-      } catch let error as FirestoreError {
-        throw GRPCStatus(error)
-      }
-    }
-  }
-
-  private func streaming<Request: Message>(
-    _ body: @escaping @Sendable (Request, GRPCRequestHead, any CallResponder) async throws -> Void
-  ) -> GRPCMethods.Method {
-    .serverStreaming { head, message, responder in
-      do {
-        try await body(try Request(request: message), head, responder)
-      } catch let error as FirestoreError {
-        throw GRPCStatus(error)
-      }
-    }
-  }
-}
-
-extension FirestoreService {
-  private func streaming<Request: DirectRequest>(
+  private func streaming<Request: GRPCRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead, any CallResponder) async throws -> Void
   ) -> GRPCMethods.Method {
     .serverStreaming { head, message, responder in

@@ -1,6 +1,7 @@
 // Requests from their wire bytes, without a copy: malformed protobuf is INVALID_ARGUMENT to the one who sent it.
 
 import FirestoreModel
+import FirestoreProtobuf
 import FirestoreWire
 import NIOCore
 import SwiftProtobuf
@@ -28,9 +29,22 @@ private struct BufferBytes: SwiftProtobufContiguousBytes {
   }
 }
 
-extension Message {
+/// What a method is asked.
+protocol GRPCRequest: Sendable {
   /// Reads a request.
   /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
+  init(request: ByteBuffer) throws(FirestoreError)
+}
+
+extension Google_Firestore_V1_BatchGetDocumentsRequest: GRPCRequest {}
+extension Google_Firestore_V1_BeginTransactionRequest: GRPCRequest {}
+extension Google_Firestore_V1_DeleteDocumentRequest: GRPCRequest {}
+extension Google_Firestore_V1_GetDocumentRequest: GRPCRequest {}
+extension Google_Firestore_V1_ListCollectionIdsRequest: GRPCRequest {}
+extension Google_Firestore_V1_ListDocumentsRequest: GRPCRequest {}
+extension Google_Firestore_V1_RollbackRequest: GRPCRequest {}
+
+extension Message {
   init(request: ByteBuffer) throws(FirestoreError) {
     try FirestoreRequestLimits.check(request)
     do {
@@ -43,7 +57,7 @@ extension Message {
 
 /// A request that is read without its generated message: see `FirestoreWire`. Every request that carries a value has
 /// to be one, since generated messages take two spellings of a field's name for one.
-protocol DirectRequest: Sendable {
+protocol DirectRequest: GRPCRequest {
   init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError)
 }
 
@@ -58,8 +72,6 @@ extension UpdateDocumentRequest: DirectRequest {}
 extension WriteStreamRequest: DirectRequest {}
 
 extension DirectRequest {
-  /// Reads a request.
-  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
   init(request: ByteBuffer) throws(FirestoreError) {
     try FirestoreRequestLimits.check(request)
     let result = request.withUnsafeReadableBytes { bytes -> Result<Self, FirestoreError> in

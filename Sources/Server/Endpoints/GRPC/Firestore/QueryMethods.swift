@@ -39,9 +39,7 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    guard let structured = request.query else {
-      throw FirestoreError.invalidArgument("only structured queries are supported")
-    }
+    let structured = try askable(request.query)
     let query = Query(parent: parent, structured)
     try await engine.runQuery(
       query, consistency: request.consistency, explain: request.explain, as: caller
@@ -56,9 +54,7 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    guard let query = request.query else {
-      throw FirestoreError.invalidArgument("only structured queries are supported")
-    }
+    let query = try askable(request.query)
     let result = try await engine.runAggregationQuery(
       query, under: parent, consistency: request.consistency, explain: request.explain, as: caller)
     try await responder.send(try ResponseEncoding.aggregation(result))
@@ -69,9 +65,7 @@ extension FirestoreService {
   ) async throws -> ByteBuffer {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    guard let structured = request.query else {
-      throw FirestoreError.invalidArgument("only structured queries are supported")
-    }
+    let structured = try askable(request.query)
     let page = try await engine.partitionQuery(
       PartitionQueryRequest(
         Query(parent: parent, structured), count: Int(clamping: request.count),
@@ -79,5 +73,11 @@ extension FirestoreService {
         consistency: request.readTime.map { .readTime($0) } ?? .latest),
       as: caller)
     return try ResponseEncoding.partitions(page)
+  }
+
+  /// What a request asks, if it is a query of the one kind that there is.
+  private func askable<Query>(_ query: Query?) throws(FirestoreError) -> Query {
+    guard let query else { throw .invalidArgument("only structured queries are supported") }
+    return query
   }
 }

@@ -1,46 +1,51 @@
 // The engine in memory with a gate: a test holds its commits back, lets them through or makes them fail, and makes reads of
 // single rows fail.
 
-import OrderedStore
+package import OrderedStore
 
-/// An engine in memory whose commits wait at a gate.
-final class GatedEngine: StorageEngine {
-  struct State {
+/// An engine in memory whose commits a test holds back, lets through, or makes fail.
+package final class GatedEngine: StorageEngine {
+  package struct State {
     var open = true
     var waiting = 0
+    /// How many commits have passed the gate.
+    package var commits = 0
     var failure: StoreError?
     /// Reads of single rows whose keys hold these bytes fail.
-    var unreadable: [UInt8]?
+    package var unreadable: [UInt8]?
   }
 
   private let engine = MemoryEngine()
-  let state = Guarded(State())
+  package let state = Guarded(State())
 
-  func snapshot() -> any EngineSnapshot { Snapshot(base: engine.snapshot(), engine: self) }
+  package init() {}
 
-  func makeBatch() -> any EngineBatch { engine.makeBatch() }
+  package func snapshot() -> any EngineSnapshot { Snapshot(base: engine.snapshot(), engine: self) }
 
-  func commit(_ batch: any EngineBatch, sync: Bool) throws {
+  package func makeBatch() -> any EngineBatch { engine.makeBatch() }
+
+  package func commit(_ batch: any EngineBatch, sync: Bool) throws {
     state.withLock { $0.waiting += 1 }
     state.broadcast()
     let failure = state.wait { state -> StoreError?? in
       guard state.open else { return nil }
       state.waiting -= 1
+      state.commits += 1
       return .some(state.failure)
     }
     if let failure { throw failure }
     try engine.commit(batch, sync: sync)
   }
 
-  func reclaim(from start: [UInt8], to end: [UInt8]) {}
+  package func reclaim(from start: [UInt8], to end: [UInt8]) {}
 
-  func close() {}
+  package func close() {}
 
   /// Holds commits back from now on.
-  func shut() { state.withLock { $0.open = false } }
+  package func shut() { state.withLock { $0.open = false } }
 
   /// Lets commits through; with an error they fail.
-  func release(failing failure: StoreError? = nil) {
+  package func release(failing failure: StoreError? = nil) {
     state.withLock { state in
       state.open = true
       state.failure = failure
@@ -49,7 +54,7 @@ final class GatedEngine: StorageEngine {
   }
 
   /// Waits until a commit is held back.
-  func heldBack() async {
+  package func heldBack() async {
     await withCheckedContinuation { continuation in
       _ = DedicatedThread {
         self.state.wait { $0.waiting > 0 ? () : nil }
