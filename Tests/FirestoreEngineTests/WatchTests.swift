@@ -85,6 +85,10 @@ import Testing
       client.view.current == [2, 4, 6] && !client.view.snapshots.isEmpty
     }
     try await fixture.set("c/x", ["color": "red", "size": 9])
+    // Seen before it moves: commits that come close together may be told as one.
+    try await eventually("the first document is shown") {
+      client.view.snapshots.last?.documents[2]?["c/x"] != nil
+    }
     let commit = try #require(
       try await fixture.commit([
         Write(.update(try fixture.name("c/x"), fields: ["color": "blue", "size": 7])),
