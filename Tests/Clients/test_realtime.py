@@ -12,7 +12,7 @@ import uuid
 import firebase_admin
 import pytest
 import websockets
-from firebase_admin import credentials, db
+from firebase_admin import credentials, db, exceptions
 
 from conftest import eventually
 
@@ -90,7 +90,26 @@ def test_server_values(place):
     assert value["at"] > 1_600_000_000_000
 
 
-def test_queries(place):
+def put_rules(shared_hearth, rules):
+    """Replaces the rules of the namespace `demo`, as an administrator."""
+    request = urllib.request.Request(
+        f"http://{shared_hearth.database}/.settings/rules.json?ns=demo",
+        data=rules.encode(),
+        method="PUT",
+        headers={"Authorization": "Bearer owner"},
+    )
+    return json.load(urllib.request.urlopen(request, timeout=10))
+
+
+def test_queries(place, shared_hearth):
+    scores = '"scores": {".indexOn": ".value"}'
+    answer = put_rules(
+        shared_hearth,
+        '{ /* for this test */ "rules": {"tests": {"$test": {".indexOn": "height", ' + scores + "}}}}",
+    )
+    assert answer["status"] == "ok" and "not enforced" in answer["warning"]
+    with pytest.raises(exceptions.InvalidArgumentError, match="Index not defined"):
+        place.order_by_child("weight").get()
     place.set(
         {
             "bruhath": {"height": 24, "order": "x"},
@@ -191,7 +210,7 @@ def test_listen_survives_kill(hearth):
 
 
 def test_errors_are_the_products(place, shared_hearth):
-    with pytest.raises(firebase_admin.exceptions.InvalidArgumentError, match="Invalid data"):
+    with pytest.raises(exceptions.InvalidArgumentError, match="Invalid data"):
         place.set({"a.b": 1})
     with pytest.raises(ValueError):
         place.child("x.y")

@@ -29,9 +29,21 @@ struct TestServer {
   }
 
   /// Clients of one namespace.
-  func clients(_ count: Int) throws -> [Client] {
-    let namespace = "e2e-\(UUID().uuidString.prefix(8).lowercased())"
-    return try (0..<count).map { _ in try Client(port: port, namespace: namespace) }
+  func clients(
+    _ count: Int, in namespace: String = "e2e-\(UUID().uuidString.prefix(8).lowercased())"
+  ) throws -> [Client] {
+    try (0..<count).map { _ in try Client(port: port, namespace: namespace) }
+  }
+
+  /// Replaces the rules of a namespace.
+  func publish(rules: String, in namespace: String) async throws {
+    let url = try #require(URL(string: "http://127.0.0.1:\(port)/.settings/rules.json?ns=\(namespace)"))
+    var request = URLRequest(url: url)
+    request.httpMethod = "PUT"
+    request.setValue("Bearer owner", forHTTPHeaderField: "Authorization")
+    request.httpBody = Data(rules.utf8)
+    let (_, response) = try await URLSession.shared.data(for: request)
+    try #require((response as? HTTPURLResponse)?.statusCode == 200)
   }
 
   func stop(_ clients: [Client]) async {

@@ -124,6 +124,7 @@ public final class HearthServer: Sendable {
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do {
+      try await realtime.reportUnenforcedRules(log)
       let tls = try tls()
       let protocols = PortProtocols.firestore(
         engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)

@@ -126,6 +126,7 @@ struct RESTTests {
   func queries() async throws {
     let data = #"{"a":{"h":3,"n":"x"},"b":{"h":1},"c":{"h":2,"n":"y"},"d":{"w":1}}"#
     try await RealtimeTestServer.run { server in
+      try await server.publish(rules: #"{"rules":{"q":{".indexOn":["h","n"]},"v":{".indexOn":".value"}}}"#)
       #expect(try await server.rest("PUT", "/q.json", body: data).status == 200)
       for (parameters, keys) in [
         ("orderBy=%22h%22", "abcd"), ("orderBy=%22h%22&limitToFirst=2", "bd"),
@@ -171,23 +172,22 @@ struct RESTTests {
 
   @Test("without an index a query is refused by name")
   func noIndex() async throws {
-    struct Unindexed: AccessPolicy {
-      func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-        nil
-      }
-      func hasIndex(on ordering: Ordering, at path: Path) -> Bool { false }
-    }
     let error = Self.error(
       #"Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules"#)
-    try await play(
-      [
-        .init("PUT", "/notes.json", #"{"n1":{"due":5}}"#),
-        .init("GET", "/notes.json?orderBy=%22due%22&limitToLast=2", is: 400, error),
-        .init(
-          "GET", "/notes.json?orderBy=%22due%22&limitToLast=2", nil, ["Accept: text/event-stream"], is: 400,
-          error),
-        .init("GET", "/notes.json?orderBy=%22$key%22&limitToLast=2", is: 200, #"{"n1":{"due":5}}"#),
-      ], policy: Unindexed())
+    try await play([
+      .init("PUT", "/notes.json", #"{"n1":{"due":5}}"#),
+      .init("GET", "/notes.json?orderBy=%22due%22&limitToLast=2", is: 400, error),
+      .init("GET", "/notes.json?orderBy=%22due%22", is: 400, error),
+      .init(
+        "GET", "/notes.json?orderBy=%22due%22&limitToLast=2", nil, ["Accept: text/event-stream"], is: 400,
+        error),
+      .init("GET", "/notes.json?orderBy=%22$key%22&limitToLast=2", is: 200, #"{"n1":{"due":5}}"#),
+      .init(
+        "PUT", "/.settings/rules.json", #"{"rules":{"notes":{".indexOn":"due"}}}"#,
+        ["Authorization: Bearer owner"]),
+      .init("GET", "/notes.json?orderBy=%22due%22&limitToLast=2", is: 200, #"{"n1":{"due":5}}"#),
+      .init("GET", "/notes.json?orderBy=%22rank%22", is: 400),
+    ])
   }
 
   @Test("ETags: hash of the value, null_etag for nothing, conditions on reading and writing")
@@ -238,7 +238,6 @@ struct RESTTests {
       .init("PUT", "/a.json", #"{".sv":"never"}"#, is: 400),
       .init("PUT", "/" + Array(repeating: "d", count: 33).joined(separator: "/") + ".json", "1", is: 400),
       .init("GET", "/%C5%BC%C3%B3%20%F0%9F%98%80.json", is: 200, "null"),
-      .init("GET", "/.settings/rules.json", is: 501),
       .init("GET", "/.inspect/coverage", is: 501),
     ])
   }

@@ -47,6 +47,12 @@ struct RealtimeTestServer {
     try result.get()
   }
 
+  /// Publishes rules; without a namespace in the one that REST requests to this host are for.
+  func publish(rules: String, in namespace: String = "127") async throws {
+    let database = try await engine.database(namespace)
+    try await database.setRules(try RulesFile(Array(rules.utf8)), as: .administrator)
+  }
+
   /// One REST request on a connection of its own.
   func rest(
     _ method: String, _ target: String, body: String? = nil, headers: [String] = [], host: String? = nil

@@ -114,6 +114,7 @@ struct SocketTests {
       try await socket.play(
         [#"{"r":1,"a":"p","b":{"p":"/s","d":{"a":{"score":10},"b":{"score":15},"c":{"score":20}}}}"#],
         expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      try await server.publish(rules: #"{"rules":{"s":{".indexOn":"score"}}}"#, in: "demo")
       let queries = [
         #"{"sp":10,"sn":"[MAX_NAME]","sin":false,"ep":20,"en":"[MIN_NAME]","ein":false,"i":"score"}"#,
         #"{"sp":10,"sn":"[MAX_NAME]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,
@@ -315,6 +316,7 @@ struct SocketTests {
   func revokedQuery() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy()) { server in
       let socket = try await RawSocket.open(server)
+      try await server.publish(rules: #"{"rules":{"mail":{".indexOn":"to"}}}"#, in: "demo")
       let query = #"{"sp":"u1", "sin":true,"ep":"u1","ein":true,"i":"to"}"#
       try await socket.play(
         [

@@ -18,6 +18,7 @@ struct ReplayTests {
     let engine = RealtimeEngine(
       store: store, policy: EmulatorPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20)
     var program = RandomProgram(seed: UInt64(seed), database: try await engine.database("replay"))
+    if seed % 2 == 0 { await program.publish() }
     for _ in 0..<120 {
       await program.step()
       try await program.check()
@@ -40,6 +41,7 @@ struct ReplayTests {
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
       mostInFlight: 1 + seed % 4, created: {}, released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
+    await program.publish()
     for _ in 0..<10 {
       for _ in 0..<30 { await program.step() }
       try await program.check()

@@ -20,6 +20,8 @@ struct RandomProgram {
   let seed: UInt64
   var values: RandomNodes
   var model = Node.empty
+  /// What is indexed now.
+  private(set) var rules: RulesFile?
   private(set) var database: RealtimeDatabase
   private(set) var sessions: [Session] = []
   private var nextTag: Int64 = 1
@@ -49,6 +51,7 @@ struct RandomProgram {
     case 4, 5: await transact(which)
     case 6, 7: await update(which)
     case 8: await setPriority(which)
+    case 12 where values.below(4) == 0: await publish()
     case 9, 10: await register(which)
     case 11: if values.below(3) == 0 { await end(which) } else { await cancel(which) }
     default: await set(which)
@@ -179,6 +182,49 @@ struct RandomProgram {
     sessions = (0..<3).map { _ in Session(client: Client(database)) }
   }
 
+  // MARK: Indexes
+
+  /// Publishes random rules: at each place a few orders are indexed.
+  mutating func publish() async {
+    await settle()
+    var text = "{"
+    for (name, depth) in [("\"rules\":{", 0), ("\"a\":{", 1), ("},\"$x\":{", 1), ("\"$y\":{", 2)] {
+      text +=
+        name + "\".indexOn\":[" + (0..<values.below(4)).map { _ in "\"\(indexed())\"" }.joined(separator: ",")
+      text += "]" + (depth == 1 && name.hasPrefix("\"a") ? "" : ",")
+    }
+    text += "}}}}"
+    do {
+      let rules = try RulesFile(Array(text.utf8))
+      try await database.setRules(rules, as: .administrator)
+      self.rules = rules
+    } catch { Issue.record("\(place): \(error): \(text)") }
+  }
+
+  private mutating func indexed() -> String {
+    switch values.below(5) {
+    case 0: ".value"
+    case 1: values.key() + "/" + values.key()
+    default: values.key()
+    }
+  }
+
+  /// A query, more often than not in an order that is indexed at the location.
+  private mutating func query(at path: Path) -> QuerySpec {
+    var query = values.query()
+    let indexes = rules?.root.descendant(path)?.indexes ?? []
+    guard values.below(3) > 0, !indexes.isEmpty else { return query }
+    query.ordering = indexes[values.below(indexes.count)]
+    if query.start != nil { query.start = values.bound(query.ordering) }
+    if query.end != nil { query.end = values.bound(query.ordering) }
+    return query
+  }
+
+  private func hasIndex(_ query: QuerySpec, _ path: Path) -> Bool {
+    if query.ordering == .key || query.ordering == .priority { return true }
+    return rules?.hasIndex(on: query.ordering, at: path) ?? false
+  }
+
   // MARK: Listens
 
   private mutating func listen(_ which: Int) async {
@@ -187,7 +233,7 @@ struct RandomProgram {
     var query = QuerySpec.default
     var tag: Int64?
     if values.below(3) > 0 {
-      query = values.query()
+      query = self.query(at: path)
       if query.showsAll { query.limit = .last(2) }
       tag = nextTag
       nextTag += 1
@@ -201,7 +247,7 @@ struct RandomProgram {
     let answer = await sessions[which].client.ask {
       $0.listen(path, query: query, tag: tag, hash: hash, request: $1)
     }
-    #expect(answer.text == "ok", place)
+    #expect(answer.text == (hasIndex(query, path) ? "ok" : "ok no_index"), place)
   }
 
   private mutating func unlisten(_ which: Int) async {
@@ -248,10 +294,15 @@ struct RandomProgram {
       let found = try await database.get(path, as: .anonymous)
       #expect(found == expected, place)
       #expect(found.hash == expected.hash, place)
-      let query = values.query()
-      #expect(
-        try await database.get(path, query: query, as: .anonymous) == expected.window(query),
-        "\(place): \(path) \(query)")
+      let query = self.query(at: path)
+      do {
+        let window = try await database.get(path, query: query, as: .anonymous)
+        #expect(
+          hasIndex(query, path) && window == expected.window(query),
+          "\(place): \(path) \(query) \(window.text)")
+      } catch {
+        #expect(!hasIndex(query, path) && error.message.hasPrefix("Index not defined"), "\(place): \(error)")
+      }
       #expect(
         try await database.get(path.child(.priority), as: .anonymous)
           == expected.descendant(Path(keys: [.priority])), place)

@@ -36,7 +36,10 @@ struct Replica {
     for name in Array(values.keys) where name.tag == push.tag {
       if push.tag != nil { #expect(name.path.contains(push.path), "a tagged push leaves its query") }
       for (path, value) in changes {
-        if let relative = path.relative(to: name.path) {
+        if path == name.path, let query = queries[name] {
+          // Without an index a client is told of all children, and chooses.
+          values[name] = value.window(query)
+        } else if let relative = path.relative(to: name.path) {
           values[name] = (values[name] ?? .empty).setting(relative, to: value)
         } else if path.contains(name.path) {
           values[name] = value.descendant(Path(keys: Array(name.path.keys.dropFirst(path.count))))

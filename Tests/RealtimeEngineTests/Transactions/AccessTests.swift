@@ -85,13 +85,8 @@ struct RealtimeAccessTests {
 
   @Test("A read ordered by what no index covers is refused, a listen is warned")
   func noIndex() async throws {
-    struct Unindexed: AccessPolicy {
-      func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
-        nil
-      }
-      func hasIndex(on ordering: Ordering, at path: Path) -> Bool { false }
-    }
-    let client = Client(try await open(Unindexed()))
+    let database = try await open(EmulatorPolicy())
+    let client = Client(database)
     let query = QuerySpec(ordering: .child("due"), limit: .last(2))
     let expected = RealtimeError(
       .failure, "Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules")
@@ -103,5 +98,13 @@ struct RealtimeAccessTests {
     #expect(listen.text == "ok no_index")
     let byKey = QuerySpec(ordering: .key, limit: .last(2))
     #expect(await client.ask { $0.get("notes", query: byKey, request: $1) }.text == "ok null")
+    // All of a location, in an order of the client's own, needs none; with one, bounds are taken too.
+    let all = QuerySpec(ordering: .child("due"))
+    #expect(await client.ask { $0.get("notes", query: all, request: $1) }.text == "ok null")
+    try await database.setRules(
+      try RulesFile(Array(#"{"rules":{"notes":{".indexOn":"due"}}}"#.utf8)), as: .administrator)
+    #expect(await client.ask { $0.get("notes", query: query, request: $1) }.text == "ok null")
+    #expect(
+      await client.ask { $0.listen("notes", query: query, tag: 2, hash: "", request: $1) }.text == "ok")
   }
 }

@@ -33,6 +33,10 @@ struct RESTRequest: Sendable {
   var download: String?
   var condition = Condition.none
   var wantsETag = false
+  /// When a read is given up.
+  var deadline = ContinuousClock.now + Self.longestRead
+  /// The class of writes that it wants to belong to; nil for the database's own.
+  var writeSizeLimit: WriteSizeLimit?
   var wantsEventStream = false
 
   /// Reads the head of a request.
@@ -148,9 +152,10 @@ struct RESTRequest: Sendable {
       download = String(
         name.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" && $0.isASCII })
     }
-    if let text = target["timeout"] { try Self.check(timeout: text) }
+    if let text = target["timeout"] { deadline = .now + (try Self.duration(text)) }
     if let size = target["writeSizeLimit"] {
-      guard ["tiny", "small", "medium", "large", "unlimited"].contains(size) else {
+      writeSizeLimit = WriteSizeLimit(rawValue: size)
+      guard writeSizeLimit != nil else {
         throw RESTError(.badRequest, "writeSizeLimit must be tiny, small, medium, large or unlimited")
       }
     }
@@ -163,8 +168,11 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Checks a time with its unit: at most 15 minutes.
-  private static func check(timeout text: String) throws(RESTError) {
+  /// The longest time that a read may take.
+  private static let longestRead = Duration.seconds(15 * 60)
+
+  /// Reads a time with its unit: at most 15 minutes.
+  private static func duration(_ text: String) throws(RESTError) -> Duration {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     let milliseconds: [Substring: Int] = ["ms": 1, "s": 1000, "min": 60_000]
     guard let value = Int(digits), let unit = milliseconds[text.dropFirst(digits.count)],
@@ -172,6 +180,7 @@ struct RESTRequest: Sendable {
     else {
       throw RESTError(.badRequest, "timeout must be a time of at most 15 minutes, such as 10s, 300ms or 3min")
     }
+    return .milliseconds(value * unit)
   }
 
   private mutating func readQuery(_ target: RequestTarget) throws(RESTError) {

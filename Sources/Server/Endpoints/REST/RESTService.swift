@@ -32,7 +32,7 @@ struct RESTService: Sendable {
   private func get(_ request: RESTRequest, _ database: RealtimeDatabase) async throws -> RESTResponse {
     if request.isShallow {
       let shallow = try await database.getShallow(
-        request.path, query: request.query ?? .default, as: request.caller)
+        request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
       return finish(request, value(request, shallow.write))
     }
     let node = try await read(request, database)
@@ -49,9 +49,11 @@ struct RESTService: Sendable {
 
   private func read(_ request: RESTRequest, _ database: RealtimeDatabase) async throws -> Node {
     guard request.path.isPriority else {
-      return try await database.get(request.path, query: request.query ?? .default, as: request.caller)
+      return try await database.get(
+        request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
     }
-    let node = try await database.get(request.path.dataPath, query: .default, as: request.caller)
+    let node = try await database.get(
+      request.path.dataPath, query: .default, as: request.caller, until: request.deadline)
     return node.priority.map { .leaf($0.leafValue) } ?? .empty
   }
 
@@ -61,6 +63,7 @@ struct RESTService: Sendable {
     _ request: RESTRequest, _ node: Node, _ database: RealtimeDatabase
   ) async throws -> RESTResponse {
     var hash: String?
+    try await request.checkSize(of: [(.root, node)], in: database)
     if case .ifMatch(let tag) = request.condition { hash = tag == RESTRequest.nullETag ? "" : tag }
     switch try await database.set(request.path, to: node, ifHash: hash, as: request.caller) {
     case .written(let written):
@@ -80,6 +83,7 @@ struct RESTService: Sendable {
   ) async throws -> RESTResponse {
     guard !request.path.isPriority else { throw RealtimeError.invalidPath }
     let name = endpoint.engine.nextPushID()
+    try await request.checkSize(of: [(Path(keys: [Key(name)]), node)], in: database)
     _ = try await database.set(request.path.child(Key(name)), to: node, as: request.caller)
     return finish(
       request,
@@ -96,11 +100,13 @@ struct RESTService: Sendable {
   ) async throws -> RESTResponse {
     switch try body.withUnsafeReadableBytes({ raw in try UpdateBody.read(raw) }) {
     case nil:
+      try await request.checkSize(of: [(.root, .empty)], in: database)
       // The command line tool deletes a path this way.
       _ = try await database.set(request.path, to: .empty, as: request.caller)
     case .some(let changes):
       let size = changes.reduce(0) { $0 + $1.1.estimatedSize }
       guard size <= endpoint.limits.data.restWriteBytes else { throw RealtimeError.writeTooBig }
+      try await request.checkSize(of: changes, in: database)
       if !changes.isEmpty { _ = try await database.update(request.path, changes, as: request.caller) }
     }
     let echo = body.withUnsafeReadableBytes { raw in (try? JSONValue(json: raw)) ?? .null }

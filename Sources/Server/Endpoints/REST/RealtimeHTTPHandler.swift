@@ -176,7 +176,14 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
         .notImplemented, "Long polling is not supported by this server yet; connect by WebSocket.")
     case "/.inspect/databases.json" where head.method == .GET:
       return inspect(head, target)
-    case let path where path.hasPrefix("/.settings/") || path.hasPrefix("/.inspect/"):
+    case let path where path.hasPrefix("/.settings/"):
+      if head.method == .OPTIONS { return answer(.preflight(head)) }
+      let request = try SettingsRequest(head, target, endpoint)
+      let service = SettingsService(endpoint: endpoint)
+      let body = body
+      self.body = ByteBuffer()
+      return answer { await service.respond(to: request, body: body) }
+    case let path where path.hasPrefix("/.inspect/"):
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
     default: break
     }

@@ -20,6 +20,17 @@ struct RealtimeAssembly: Sendable {
     protocols = endpoint.protocols(limits)
   }
 
+  /// Says which databases have rules that are kept and not enforced, before anyone is served.
+  func reportUnenforcedRules(_ log: Logger) async throws(HearthError) {
+    let namespaces: [String]
+    do {
+      namespaces = try await engine.namespacesWithUnenforcedRules()
+    } catch { throw HearthError("The rules of the databases cannot be read: \(error)") }
+    for namespace in namespaces {
+      log.warning("\(RealtimeEndpoint.unenforcedRules)", metadata: ["namespace": "\(namespace)"])
+    }
+  }
+
   /// Ends what the engine does; its port is drained before.
   func shutDown() async { await engine.shutdown() }
 }

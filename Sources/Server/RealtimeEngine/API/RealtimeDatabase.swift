@@ -69,18 +69,27 @@ public final class RealtimeDatabase: Sendable {
 
   /// Reads once: all of a location, or the window of a query.
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied`, `too_big`, `failure` for a query without index.
+  ///
+  /// - Parameter deadline: when to give up, with ``RealtimeModel/RealtimeError/timedOut``; nil for never.
   public func get(
-    _ path: Path, query: QuerySpec = .default, as caller: Caller
+    _ path: Path, query: QuerySpec = .default, as caller: Caller,
+    until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> Node {
-    guard case .value(let node) = try await read(.get(path, query), as: caller) else { return .empty }
+    guard case .value(let node) = try await read(.get(path, query), as: caller, until: deadline) else {
+      return .empty
+    }
     return node
   }
 
   /// Reads a location without what lies below its children. Bounds and limits are by key.
+  ///
+  /// - Parameter deadline: when to give up, with ``RealtimeModel/RealtimeError/timedOut``; nil for never.
   public func getShallow(
-    _ path: Path, query: QuerySpec = .default, as caller: Caller
+    _ path: Path, query: QuerySpec = .default, as caller: Caller,
+    until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> ShallowNode {
-    guard case .shallow(let node) = try await read(.getShallow(path, query), as: caller) else {
+    guard case .shallow(let node) = try await read(.getShallow(path, query), as: caller, until: deadline)
+    else {
       return .empty
     }
     return node
@@ -109,18 +118,18 @@ public final class RealtimeDatabase: Sendable {
     switch try await call(.write(write, hash: ifHash), as: caller) {
     case .written(let node): .written(node)
     case .stale(let node): .stale(current: node)
-    case .value, .shallow: .written(.empty)
+    case .value, .shallow, .text, .rules, .count: .written(.empty)
     }
   }
 
   /// Reads what is durable, beside the sequencer: a large read holds nobody up.
-  private func read(
-    _ action: Operation.Action, as caller: Caller
+  func read(
+    _ action: Operation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
   ) async throws(RealtimeError) -> Operation.CallResult {
-    try await runner.read(Operation(action, from: .call(caller) { _ in }))
+    try await runner.read(Operation(action, from: .call(caller) { _ in }), until: deadline)
   }
 
-  private func call(
+  func call(
     _ action: Operation.Action, as caller: Caller
   ) async throws(RealtimeError) -> Operation.CallResult {
     let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in

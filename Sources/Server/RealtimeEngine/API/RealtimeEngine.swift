@@ -133,6 +133,25 @@ public final class RealtimeEngine: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
+  /// The rules shown of a database that has none of its own.
+  public var defaultRules: String { policy.defaultRules }
+
+  /// The namespaces whose rules would refuse something that the policy does not, in ascending order; for as long as rules
+  /// are kept and not enforced. Reads one row of each namespace.
+  public func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
+    var found: [String] = []
+    do {
+      for namespace in try await namespaces() {
+        let rows = try await store.database(named: Self.prefix + namespace, history: .openReads)
+        let isUnenforced = try await rows.read(at: nil) { view in
+          try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
+        }
+        if isUnenforced { found.append(namespace) }
+      }
+      return found
+    } catch { throw RealtimeError(storeError: error) }
+  }
+
   /// A new push id. Ids of one process ascend.
   public func nextPushID() -> String {
     let milliseconds = now()

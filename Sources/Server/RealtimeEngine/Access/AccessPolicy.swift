@@ -36,14 +36,15 @@ public protocol AccessPolicy: Sendable {
   /// Whether `decide` allows this caller everything, so that the engine need not prepare its arguments.
   func allowsEverything(_ caller: Caller) -> Bool
 
-  /// Whether an index exists for an order of a location's children (`.indexOn`). Never asked for keys and priorities,
-  /// which always have one.
-  func hasIndex(on ordering: Ordering, at path: Path) -> Bool
+  /// The rules file that says what the policy allows, shown while a database has none of its own.
+  var defaultRules: String { get }
 }
 
 extension AccessPolicy {
   /// By default nobody is above the policy.
   public func allowsEverything(_ caller: Caller) -> Bool { false }
-  /// By default every order is indexed.
-  public func hasIndex(on ordering: Ordering, at path: Path) -> Bool { true }
+  /// By default the rules by which nobody may anything.
+  public var defaultRules: String {
+    "{\n    \"rules\": {\n        \".read\": false,\n        \".write\": false\n    }\n}"
+  }
 }

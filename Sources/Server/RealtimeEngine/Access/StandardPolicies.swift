@@ -14,6 +14,11 @@ public struct EmulatorPolicy: AccessPolicy {
 
   /// Everyone.
   public func allowsEverything(_ caller: Caller) -> Bool { true }
+
+  /// The rules that the emulator suite begins with.
+  public var defaultRules: String {
+    "{\n    \"rules\": {\n        \".read\": true,\n        \".write\": true\n    }\n}"
+  }
 }
 
 /// Production without rules: administrators may do everything, all others nothing.

@@ -24,7 +24,7 @@ final class FanOut {
         tell(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let warnings, let request):
-        start(listen, of: connection, on: node)
+        start(listen, of: connection, on: node, isIndexed: warnings.isEmpty)
         if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
         stop(name, of: connection)
@@ -68,13 +68,15 @@ final class FanOut {
 
   // MARK: Listens
 
-  private func start(_ listen: Operation.Listen, of connection: ConnectionState, on node: Node) {
+  private func start(
+    _ listen: Operation.Listen, of connection: ConnectionState, on node: Node, isIndexed: Bool
+  ) {
     guard !connection.output.hasEnded else { return }
     let name = ListenName(path: listen.path, tag: listen.tag)
     if connection.output.listeners[name] != nil { stop(name, of: connection) }
     let listener = Listener(connection: connection, name: name, query: listen.query)
     let location = root.location(at: listen.path)
-    let push: RealtimePush?
+    var push: RealtimePush?
     if listener.isDefault {
       location.listeners.append(listener)
       push = ListenAnswer(listen).push(for: node, shared: &location.valuePush)
@@ -84,6 +86,10 @@ final class FanOut {
       location.queries = queries
       var unshared: RealtimePush?
       push = ListenAnswer(listen).push(for: window, shared: &unshared)
+      // Without an index the client chooses from all children; from then on it is told what changes in its window.
+      if !isIndexed, !node.isLeaf, case .set? = push?.body {
+        push = RealtimePush(listen.path, .set(node.with(priority: nil)), tag: listen.tag)
+      }
     }
     connection.output.listeners[name] = listener
     if listener.isDefault {
@@ -130,7 +136,7 @@ extension RealtimeResponse {
   init(_ answer: Answer) {
     self =
       switch answer {
-      case .written, .done, .shallow: .done
+      case .written, .done, .shallow, .text, .rules, .count: .done
       case .stale: .failure(.dataStale)
       case .value(let node): .value(node)
       case .failure(let error): .failure(error)
@@ -145,6 +151,9 @@ extension Answer {
     case .stale(let node): .success(.stale(node))
     case .value(let node): .success(.value(node))
     case .shallow(let node): .success(.shallow(node))
+    case .text(let text): .success(.text(text))
+    case .rules(let rules): .success(.rules(rules))
+    case .count(let count): .success(.count(count))
     case .done: .success(.written(.empty))
     case .failure(let error): .failure(error)
     }

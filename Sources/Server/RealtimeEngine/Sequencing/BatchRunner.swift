@@ -145,12 +145,19 @@ struct BatchRunner: Sendable {
   }
 
   /// Carries out a read on the newest durable state.
-  func read(_ operation: Operation) async throws(RealtimeError) -> Operation.CallResult {
+  ///
+  /// - Parameter deadline: when to give up; nil for never.
+  func read(
+    _ operation: Operation, until deadline: ContinuousClock.Instant? = nil
+  ) async throws(RealtimeError) -> Operation.CallResult {
     let sequencer = sequencer
     let steps: [FanOutStep]
     do {
       if let store = rows.current {
-        steps = try await store.read(at: nil) { try sequencer.read(operation, in: $0) }
+        steps = try await store.read(at: nil) { view in
+          let timed = deadline.map { DeadlineView(base: view, deadline: $0) }
+          return try sequencer.read(operation, in: timed ?? view)
+        }
       } else {
         steps = try sequencer.read(operation, in: rows.emptyView)
       }

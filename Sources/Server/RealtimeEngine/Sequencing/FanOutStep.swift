@@ -32,6 +32,9 @@ enum Answer: Sendable {
   case stale(Node)
   case value(Node)
   case shallow(ShallowNode)
+  case text(String?)
+  case rules(RulesFile?)
+  case count(Int)
   case done
   case failure(RealtimeError)
 }

@@ -27,6 +27,12 @@ struct Operation: Sendable {
     case onDisconnect(Write)
     case cancelOnDisconnect(Path)
     case authenticate(Caller)
+    case getSetting(Setting)
+    case setSetting(Setting, String)
+    case getRules
+    /// Counts what a write would touch.
+    case estimate(Write, atMost: Int)
+    case setRules(RulesFile)
     case close
     /// Fires what a session registered for its end, whether its connection still stands or not.
     case takeOver(session: String)
@@ -44,6 +50,9 @@ struct Operation: Sendable {
     case stale(Node)
     case value(Node)
     case shallow(ShallowNode)
+    case text(String?)
+    case rules(RulesFile?)
+    case count(Int)
   }
 
   /// Whether a value that is too large to be hashed in the sequencer has the hash that a conditional write wants.
@@ -67,6 +76,8 @@ struct Operation: Sendable {
     weight =
       switch action {
       case .write(let write, _), .onDisconnect(let write): write.weight
+      case .setSetting(_, let text): 64 + text.utf8.count
+      case .setRules(let rules): 64 + rules.text.utf8.count
       default: 64
       }
   }

@@ -25,6 +25,8 @@ struct SequencedBody {
   /// The way back for sessions.
   let journal: SessionJournal
   private var logged: [Change] = []
+  /// The rules, once they were asked for.
+  var knownRules: RulesFile??
 
   init(
     tree: Tree, writer: (any Sequenced)?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
@@ -68,7 +70,7 @@ struct SequencedBody {
       steps.append(.answer(operation.origin, node))
     case .get(let path, let query):
       try mayRead(path, query, caller)
-      if !query.showsAll || query.ordering != .priority, !hasIndex(query.ordering, path) {
+      if operation.needsIndex(query), !(try hasIndex(query.ordering, path)) {
         throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
       }
       steps.append(.answer(operation.origin, .value(try tree.node(at: path).window(query))))
@@ -94,6 +96,17 @@ struct SequencedBody {
       guard case .connection(let connection, _) = operation.origin else { return }
       try authenticate(connection, as: caller)
       steps.append(.answer(operation.origin, .done))
+    case .getSetting(let setting):
+      steps.append(.answer(operation.origin, .text(try text(of: setting, for: caller))))
+    case .setSetting(let setting, let text):
+      try set(setting, to: text, for: caller)
+      steps.append(.answer(operation.origin, .done))
+    case .estimate(let write, let most):
+      steps.append(.answer(operation.origin, .count(try estimate(write, atMost: most, for: caller))))
+    case .getRules: steps.append(.answer(operation.origin, .rules(try rules())))
+    case .setRules(let rules):
+      try set(rules, for: caller)
+      steps.append(.answer(operation.origin, .done))
     case .close:
       guard case .connection(let connection, _) = operation.origin else { return }
       try end(connection)
@@ -114,13 +127,6 @@ struct SequencedBody {
     if let denial = try sequencer.policy.decide(caller, .read(path, query), view: view) { throw denial }
   }
 
-  private func hasIndex(_ ordering: Ordering, _ path: Path) -> Bool {
-    switch ordering {
-    case .key, .priority: true
-    case .value, .child: sequencer.policy.hasIndex(on: ordering, at: path)
-    }
-  }
-
   private mutating func perform(_ listen: Operation.Listen, for operation: Operation) throws {
     guard case .connection(let connection, let request) = operation.origin else { return }
     try mayRead(listen.path, listen.query, connection.session.caller)
@@ -134,7 +140,7 @@ struct SequencedBody {
     }
     let node = try tree.node(at: listen.path)
     journal.change(connection, listen: name, to: listen.query)
-    let warnings = hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
+    let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     steps.append(.listen(connection, listen, node, warnings: warnings, request: request))
   }
 
@@ -241,6 +247,9 @@ private struct UnknownHash: Error {
 }
 
 extension Operation {
+  /// Whether a read once is refused without an index. Clients ask for all of a location in an order of theirs.
+  fileprivate func needsIndex(_ query: QuerySpec) -> Bool { connection == nil || !query.showsAll }
+
   /// On whose behalf the operation runs, as the sequencer knows it now.
   var caller: Caller {
     switch origin {

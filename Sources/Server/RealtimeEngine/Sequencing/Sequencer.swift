@@ -26,6 +26,7 @@ final class Sequencer: @unchecked Sendable {
 
   let policy: any AccessPolicy
   let limits: RealtimeLimits
+  let rules = RulesCache()
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
   /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.

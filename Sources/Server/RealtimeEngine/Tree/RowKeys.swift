@@ -5,6 +5,7 @@
 //   'd' + session + 0x00 'c' who a session is, while it has registered something for its end
 //   'd' + session + 0x00 'w' + path    a value to be set when the session ends (0x01 behind the path: a priority)
 //
+//   's' + name               a setting (see Settings/)
 //   'm'                      left by the last commit that cleared rows (see PassWriter)
 //
 // A path is its keys' UTF-8, each followed by 0x00. Keys hold no byte below 0x20, so a location's rows are exactly those

@@ -1,0 +1,108 @@
+// A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. It is kept as it was written.
+//
+// What reading checks: the JSON and its comments, the places and types of everything, keys, wildcards, index paths, and
+// the form of each expression (see RuleExpressionForm). It does not check what expressions mean: names, types and
+// arguments are as yet unknown.
+
+/// What a rules file says about a location: at that place in the tree, or wherever a wildcard matches.
+public final class RuleNode: Sendable {
+  /// A rule as it is written.
+  public enum Rule: Sendable, Hashable {
+    /// `true` or `false`, as a boolean of JSON.
+    case constant(Bool)
+    /// An expression, whose form was checked.
+    case expression(String)
+  }
+
+  /// Who may read.
+  public let read: Rule?
+  /// Who may write.
+  public let write: Rule?
+  /// What may be written.
+  public let validate: Rule?
+  /// By what the children of the location are indexed: values and child paths, each once.
+  public let indexes: [Ordering]
+  /// What is said about children by name.
+  public let children: [Key: RuleNode]
+  /// What is said about all other children, and the wildcard's name with its `$`.
+  public let wildcard: (name: String, node: RuleNode)?
+  /// Whether anything is indexed here or below.
+  public let hasIndexes: Bool
+
+  init(
+    read: Rule?, write: Rule?, validate: Rule?, indexes: [Ordering], children: [Key: RuleNode],
+    wildcard: (name: String, node: RuleNode)?
+  ) {
+    self.read = read
+    self.write = write
+    self.validate = validate
+    self.indexes = indexes
+    self.children = children
+    self.wildcard = wildcard
+    hasIndexes =
+      !indexes.isEmpty || children.values.contains { $0.hasIndexes } || wildcard?.node.hasIndexes ?? false
+  }
+
+  /// What is said about a child. A wildcard says nothing about a key that stands beside it.
+  public func child(_ key: Key) -> RuleNode? { children[key] ?? wildcard?.node }
+
+  /// What is said about a descendant.
+  public func descendant(_ path: Path) -> RuleNode? {
+    var node: RuleNode? = self
+    for key in path.keys { node = node?.child(key) }
+    return node
+  }
+
+  /// Whether any rule stands here or below.
+  fileprivate var hasValidation: Bool {
+    validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false
+  }
+}
+
+/// A rules file.
+public struct RulesFile: Sendable {
+  /// The largest file, in bytes.
+  public static let mostBytes = 1 << 20
+  /// The most levels of objects and arrays.
+  public static let mostLevels = 128
+  /// The most problems that are reported.
+  public static let mostProblems = 100
+
+  /// The text as it was written.
+  public let text: String
+  /// The same as plain JSON on one line: without comments and trailing commas.
+  public let strictText: String
+  /// What is said about the root of the database.
+  public let root: RuleNode
+
+  /// Reads a rules file.
+  ///
+  /// - Throws: ``RulesError`` with everything that is wrong, up to the first place that is no JSON.
+  public init(_ bytes: [UInt8]) throws(RulesError) {
+    guard bytes.count <= RulesFile.mostBytes else {
+      throw RulesError([
+        RulesProblem(line: 1, column: 1, message: "Rules may have at most \(RulesFile.mostBytes) bytes.")
+      ])
+    }
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.utf8.elementsEqual(bytes) else {
+      throw RulesError([RulesProblem(line: 1, column: 1, message: "Parse error: the text is not UTF-8.")])
+    }
+    var reader = RulesReader(bytes)
+    (root, strictText) = try reader.read()
+    self.text = text
+  }
+
+  /// Whether an order of a location's children is indexed. Keys and priorities always are.
+  public func hasIndex(on ordering: Ordering, at path: Path) -> Bool {
+    switch ordering {
+    case .key, .priority: true
+    case .value, .child: root.descendant(path)?.indexes.contains(ordering) ?? false
+    }
+  }
+
+  /// Whether everybody may read and write everything, so that enforcing the rules changes nothing.
+  public var isOpen: Bool {
+    root.read == .constant(true) && root.write == .constant(true) && !root.hasValidation
+  }
+}

@@ -1,0 +1,223 @@
+// Reads the bytes of a rules file. What is no JSON ends the reading; what is JSON and makes no sense as rules is noted
+// with its place, and reading goes on.
+//
+// Differences from JSON: comments (`//`, `/* */`) wherever white space may stand, a comma behind the last member, and raw
+// line breaks and tabs in strings.
+
+/// Reads one rules file.
+struct RulesReader {
+  /// Reading cannot go on.
+  struct Stop: Error {
+    let offset: Int
+    let message: String
+  }
+
+  private let positions: RulesPositions
+  private var input: RulesInput
+  private var problems: [(offset: Int, message: String)] = []
+  private var strict = JSONWriter()
+
+  init(_ bytes: [UInt8]) {
+    positions = RulesPositions(bytes)
+    input = RulesInput(bytes)
+  }
+
+  /// The root's rules, and the file as plain JSON.
+  mutating func read() throws(RulesError) -> (RuleNode, String) {
+    var root: RuleNode?
+    do throws(Stop) {
+      root = try readFile()
+    } catch {
+      problems.append((error.offset, error.message))
+    }
+    guard problems.isEmpty, let root else {
+      let sorted = problems.sorted { $0.offset < $1.offset }.prefix(RulesFile.mostProblems)
+      throw RulesError(sorted.map { positions.problem(at: $0.offset, $0.message) })
+    }
+    return (root, String(decoding: strict.bytes, as: UTF8.self))
+  }
+
+  private mutating func note(_ offset: Int, _ message: String) {
+    // More are never shown; the first ones are found first, but for those of an object's end.
+    if problems.count < 2 * RulesFile.mostProblems { problems.append((offset, message)) }
+  }
+
+  private mutating func readFile() throws(Stop) -> RuleNode? {
+    try input.skipSpace()
+    guard input.peek == UInt8(ascii: "{") else {
+      throw input.unexpected("an object with the property 'rules'")
+    }
+    var root: RuleNode?
+    let inside = input.offset + 1
+    try members { reader, name, offset throws(Stop) in
+      guard name == "rules" else {
+        reader.note(offset, "Unexpected property '\(name)': only 'rules' may stand here.")
+        return try reader.skipValue()
+      }
+      reader.strict.key(name)
+      root = try reader.readNode(wildcards: [])
+    }
+    if root == nil, problems.isEmpty { note(inside, "Expected 'rules' property.") }
+    try input.skipSpace()
+    guard input.peek == nil else { throw input.unexpected("the end of the text") }
+    return root
+  }
+
+  /// Reads an object of rules, and notes anything else.
+  private mutating func readNode(wildcards: [String]) throws(Stop) -> RuleNode? {
+    try input.skipSpace()
+    guard input.peek == UInt8(ascii: "{") else {
+      note(input.offset, "Expected an object of rules.")
+      try skipValue()
+      return nil
+    }
+    var draft = RuleDraft()
+    try members { reader, name, offset throws(Stop) in
+      reader.strict.key(name)
+      switch name {
+      case ".read": draft.read = try reader.readRule(name)
+      case ".write": draft.write = try reader.readRule(name)
+      case ".validate": draft.validate = try reader.readRule(name)
+      case ".indexOn": draft.indexes = try reader.readIndexes()
+      default: try reader.readChild(name, offset, wildcards, &draft)
+      }
+    }
+    return draft.node
+  }
+
+  private mutating func readChild(
+    _ name: String, _ offset: Int, _ wildcards: [String], _ draft: inout RuleDraft
+  ) throws(Stop) {
+    guard name.utf8.first == UInt8(ascii: "$") else {
+      if !Key.isValid(name) {
+        note(
+          offset,
+          ##"Key names can't contain ".", "#", "$", "/", "[", or "]" (unbound names start with "$")"##)
+      } else if name.utf8.count > RealtimeLimits.standard.keyBytes {
+        note(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
+      }
+      if let node = try readNode(wildcards: wildcards) { draft.children[Key(name)] = node }
+      return
+    }
+    if !RuleExpressionForm.isName(name.utf8.dropFirst()) {
+      note(offset, "A wildcard is a $ and a name of letters, digits and _, not '\(name)'.")
+    } else if wildcards.contains(name) {
+      note(offset, "The wildcard '\(name)' stands above already: give this one another name.")
+    } else if let other = draft.wildcard?.name, other != name {
+      note(offset, "There may be one wildcard at a place: '\(other)' stands here already.")
+    }
+    if let node = try readNode(wildcards: wildcards + [name]) { draft.wildcard = (name, node) }
+  }
+
+  private mutating func readRule(_ name: String) throws(Stop) -> RuleNode.Rule? {
+    try input.skipSpace()
+    switch input.peek {
+    case UInt8(ascii: "\""):
+      let text = try input.readString()
+      strict.string(text.string)
+      if let mistake = RuleExpressionForm.mistake(in: text.bytes) {
+        note(text.offset(of: mistake.offset), mistake.message)
+      }
+      return .expression(text.string)
+    case UInt8(ascii: "t"), UInt8(ascii: "f"):
+      let value = try input.readWord() == "true"
+      strict.bool(value)
+      return .constant(value)
+    default:
+      note(input.offset, "\(name) must be a string with an expression, or true or false.")
+      try skipValue()
+      return nil
+    }
+  }
+
+  private mutating func readIndexes() throws(Stop) -> [Ordering] {
+    try input.skipSpace()
+    var found: [Ordering] = []
+    switch input.peek {
+    case UInt8(ascii: "\""): try readIndex(&found)
+    case UInt8(ascii: "["):
+      strict.beginArray()
+      try elements { reader throws(Stop) in try reader.readIndex(&found) }
+      strict.endArray()
+    default:
+      note(input.offset, ".indexOn must be a string or an array of strings.")
+      try skipValue()
+    }
+    return found
+  }
+
+  private mutating func readIndex(_ found: inout [Ordering]) throws(Stop) {
+    guard input.peek == UInt8(ascii: "\"") else {
+      note(input.offset, ".indexOn must be a string or an array of strings.")
+      return try skipValue()
+    }
+    let offset = input.offset
+    let text = try input.readString().string
+    strict.string(text)
+    guard !text.isEmpty, let ordering = try? Ordering(wire: text) else {
+      return note(offset, ".indexOn must name child paths or .value, not '\(text)'.")
+    }
+    switch ordering {
+    case .key, .priority: return
+    case .value, .child: if !found.contains(ordering) { found.append(ordering) }
+    }
+  }
+
+  // MARK: JSON
+
+  /// Reads an object's members: `body` gets each name and its place, and must read or skip the value.
+  private mutating func members(
+    _ body: (inout RulesReader, String, Int) throws(Stop) -> Void
+  ) throws(Stop) {
+    strict.beginObject()
+    try input.open()
+    var seen: Set<Key> = []
+    while try input.next(before: UInt8(ascii: "}")) {
+      let offset = input.offset
+      let name = try input.readString().string
+      if !seen.insert(Key(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
+      try input.skipSpace()
+      try input.expect(UInt8(ascii: ":"))
+      try body(&self, name, offset)
+    }
+    strict.endObject()
+  }
+
+  private mutating func elements(_ body: (inout RulesReader) throws(Stop) -> Void) throws(Stop) {
+    try input.open()
+    while try input.next(before: UInt8(ascii: "]")) { try body(&self) }
+  }
+
+  /// Steps over any value, which is known to be out of place: the plain form of this file is never asked for.
+  private mutating func skipValue() throws(Stop) {
+    try input.skipSpace()
+    switch input.peek {
+    case UInt8(ascii: "{"):
+      try input.open()
+      while try input.next(before: UInt8(ascii: "}")) {
+        _ = try input.readString()
+        try input.skipSpace()
+        try input.expect(UInt8(ascii: ":"))
+        try skipValue()
+      }
+    case UInt8(ascii: "["): try elements { reader throws(Stop) in try reader.skipValue() }
+    case UInt8(ascii: "\""): _ = try input.readString()
+    default: _ = try input.readWord()
+    }
+  }
+}
+
+/// A node's rules while they are read.
+private struct RuleDraft {
+  var read: RuleNode.Rule?
+  var write: RuleNode.Rule?
+  var validate: RuleNode.Rule?
+  var indexes: [Ordering] = []
+  var children: [Key: RuleNode] = [:]
+  var wildcard: (name: String, node: RuleNode)?
+
+  var node: RuleNode {
+    RuleNode(
+      read: read, write: write, validate: validate, indexes: indexes, children: children, wildcard: wildcard)
+  }
+}

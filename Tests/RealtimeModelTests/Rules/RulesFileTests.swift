@@ -1,0 +1,196 @@
+import RandomModels
+import RealtimeModel
+import Testing
+
+@Suite("Rules files of the Realtime Database", .timeLimit(.minutes(1)))
+struct RulesFileTests {
+  private func read(_ text: String) throws(RulesError) -> RulesFile { try RulesFile(Array(text.utf8)) }
+
+  /// What an upload of the text is answered with; empty if it is taken.
+  private func problems(_ text: String) -> String {
+    do throws(RulesError) {
+      _ = try read(text)
+      return ""
+    } catch { return error.description }
+  }
+
+  @Test("Comments, raw line breaks and trailing commas are taken, and the text is kept as it was written")
+  func verbatim() throws {
+    let text = """
+      // who may
+      { /* all */ "rules": {
+          ".read": "auth != null &&
+            auth.uid == 'x // no comment'", // here
+          ".write": false,
+          "list": { ".indexOn": ["due", "a/b", ".value", ".key", "due",], "$id": {} },
+        },
+      } /* end */
+      """
+    let rules = try read(text)
+    #expect(rules.text == text)
+    let strict = try JSONValue(json: rules.strictText)
+    #expect(
+      strict["rules"]?[".read"]?.string == "auth != null &&\n      auth.uid == 'x // no comment'")
+    #expect(
+      rules.strictText.hasSuffix(
+        #"".write":false,"list":{".indexOn":["due","a/b",".value",".key","due"],"$id":{}}}}"#))
+    #expect(rules.root.write == .constant(false))
+    #expect(rules.root.child("list")?.indexes == [.child("due"), .child("a/b"), .value])
+    #expect(rules.root.child("list")?.wildcard?.name == "$id")
+    // The plain form says the same.
+    let again = try read(rules.strictText)
+    #expect(again.strictText == rules.strictText && again.root.read == rules.root.read)
+  }
+
+  @Test(
+    "An index stands at its location, below wildcards too, but not where a literal key stands beside them")
+  func indexes() throws {
+    let rules = try read(
+      #"""
+      {"rules": {
+        "notes": {".indexOn": "due"},
+        "tasks": {"$day": {".indexOn": ["rank", "meta/size"], "$task": {"tags": {".indexOn": ".value"}}},
+                  "today": {"x": {".indexOn": "rank"}}}
+      }}
+      """#)
+    for (ordering, path, isIndexed) in [
+      (Ordering.child("due"), "notes", true), (.child("due"), "notes/n1", false),
+      (.child("other"), "notes", false),
+      (.value, "notes", false), (.key, "anywhere", true), (.priority, "notes/n1", true),
+      (.child("rank"), "tasks/monday", true), (.child("meta/size"), "tasks/monday", true),
+      (.child("meta"), "tasks/monday", false), (.value, "tasks/monday/t1/tags", true),
+      (.child("rank"), "tasks", false), (.child("rank"), "tasks/today", false),
+      (.child("rank"), "tasks/today/x", true), (.child("rank"), "tasks/today/y", false),
+    ] as [(Ordering, Path, Bool)] {
+      #expect(rules.hasIndex(on: ordering, at: path) == isIndexed, "\(ordering) at \(path)")
+    }
+  }
+
+  @Test("Open rules are told from those that would refuse something")
+  func open() throws {
+    #expect(try read(#"{"rules":{".read":true,".write":true,"a":{".read":"auth != null"}}}"#).isOpen)
+    #expect(
+      try read(#"{"rules":{".read":true,".write":true,"a":{"$b":{".validate":"false"}}}}"#).isOpen == false)
+    #expect(try read(#"{"rules":{".read":true}}"#).isOpen == false)
+    #expect(try read(#"{"rules":{".read":"true",".write":true}}"#).isOpen == false)
+  }
+
+  @Test(
+    "What makes no sense is reported with its place, all of it at once",
+    arguments: [
+      ("{}", "1:2: Expected 'rules' property.\n"),
+      ("", "1:1: Parse error: expected an object with the property 'rules'.\n"),
+      ("[]", "1:1: Parse error: expected an object with the property 'rules'.\n"),
+      (#"{"rules":{}} x"#, "1:14: Parse error: expected the end of the text.\n"),
+      (
+        #"{"rules":{},"more":{"a":[1,{}]}}"#,
+        "1:13: Unexpected property 'more': only 'rules' may stand here.\n"
+      ),
+      (
+        "{\n  \"rules\": {\n    \".read\": \"tr +\"\n",
+        "3:19: Parse error: expected an operand, found the end.\n4:1: Parse error: expected ',' or '}'.\n"
+      ),
+      (
+        #"{"rules":{"a":1,"b":null}}"#,
+        "1:15: Expected an object of rules.\n1:21: Expected an object of rules.\n"
+      ),
+      (
+        #"{"rules":{".read":1,".other":true}}"#,
+        "1:19: .read must be a string with an expression, or true or false.\n"
+          + "1:21: Key names can't contain \".\", \"#\", \"$\", \"/\", \"[\", or \"]\" (unbound names start with \"$\")\n"
+          + "1:30: Expected an object of rules.\n"
+      ),
+      (
+        #"{"rules":{".indexOn":true,"a":{".indexOn":["x",1,"b..c","",]}}}"#,
+        "1:22: .indexOn must be a string or an array of strings.\n1:48: .indexOn must be a string or an array of "
+          + "strings.\n1:50: .indexOn must name child paths or .value, not 'b..c'.\n"
+          + "1:57: .indexOn must name child paths or .value, not ''.\n"
+      ),
+      (
+        #"{"rules":{"$a":{"$a":{}},"$b":{},"$":{},"a":{},"a":{}}}"#,
+        "1:17: The wildcard '$a' stands above already: give this one another name.\n"
+          + "1:26: There may be one wildcard at a place: '$a' stands here already.\n"
+          + "1:34: A wildcard is a $ and a name of letters, digits and _, not '$'.\n"
+          + "1:48: The property 'a' stands here twice.\n"
+      ),
+      ("{\"rules\":{/* open", "1:11: Parse error: the comment does not end.\n"),
+      ("{\"rules\":{\"ż😀\":{\".read\":\"😀\"}}}", "1:27: Parse error: unexpected character.\n"),
+    ])
+  func structure(text: String, expected: String) { #expect(problems(text) == expected) }
+
+  @Test(
+    "Expressions are checked for their form, and the place of a mistake is that of its token in the file",
+    arguments: [
+      ("auth !=", "3:22: Parse error: expected an operand, found the end.\n"),
+      ("a = b", "3:17: Parse error: unexpected character.\n"),
+      ("a == ", "3:20: Parse error: expected an operand, found the end.\n"),
+      ("", "3:15: Parse error: expected an expression, found the end.\n"),
+      ("(a", "3:17: Parse error: expected ')', found the end.\n"),
+      ("a b", "3:17: Parse error: expected an operator or the end of the expression, found 'b'.\n"),
+      ("a ? b", "3:20: Parse error: expected ':', found the end.\n"),
+      ("[1]", "3:15: Parse error: expected an operand, found '['.\n"),
+      ("+a", "3:15: Parse error: expected an operand, found '+'.\n"),
+      ("a; b", "3:16: Parse error: unexpected character.\n"),
+      ("a ** b", "3:18: Parse error: expected an operand, found '*'.\n"),
+      ("'open", "3:15: Parse error: the string does not end.\n"),
+      ("1.e", "3:15: Parse error: a number that does not end as one.\n"),
+      ("x.matches(/a(/)", "3:25: Invalid regular expression: a '(' without its ')'.\n"),
+      ("x.matches(/a/ig)", "3:25: Invalid regular expression: the only flag is 'i'.\n"),
+      ("x.matches(/a^/)", "3:25: Invalid regular expression: a '^' may stand at the very start only.\n"),
+      ("x.hasChildren([])", "3:30: Parse error: expected a key, found ']'.\n"),
+      (#"\"\\u017c\" == x ="#, "3:32: Parse error: unexpected character.\n"),
+      ("true", ""), ("!(a && b || -c > .5e3 * 2 % 3)", ""), ("a ? b : c ? d : e", ""),
+      ("auth.token['x' + $uid].foo() === null", ""), ("newData.hasChildren(['a', 'b'])", ""),
+      (#"newData.val().matches(/^[a-z\\/^$]+\\.[^/]{2,}(x|y)$/i)"#, ""), ("a / b / c == 1 && !!x", ""),
+      (#"root.child(\"a\").val() !== 'it\\'s'"#, ""),
+    ])
+  func expressions(expression: String, expected: String) {
+    #expect(
+      problems("{\n  \"rules\": {\n    \".read\": \"\(expression)\"\n  }\n}") == expected, "\(expression)")
+  }
+
+  @Test("Depth, size and the number of problems are bounded")
+  func bounds() {
+    let deep = String(repeating: #"{"a":"#, count: 200)
+    #expect(problems(#"{"rules":"# + deep).hasSuffix("Rules may have at most 128 levels.\n"))
+    let nested = String(repeating: "(", count: 500) + "a" + String(repeating: ")", count: 500)
+    #expect(problems(#"{"rules":{".read":"\#(nested)"}}"#).contains("at most 128 levels deep"))
+    let calls = "a" + String(repeating: "[a", count: 500) + String(repeating: "]", count: 500)
+    #expect(problems(#"{"rules":{".read":"\#(calls)"}}"#).contains("at most 128 levels deep"))
+    #expect(
+      problems(String(repeating: " ", count: RulesFile.mostBytes + 1)).contains("at most 1048576 bytes"))
+    let many = #"{"rules":{"# + (0..<1000).map { "\"k\($0)\":1" }.joined(separator: ",") + "}}"
+    #expect(problems(many).split(separator: "\n").count == 100)
+    #expect(problems("{\"rules\":{\".read\":\"" + String(repeating: "!", count: 100_000) + "a\"}}").isEmpty)
+  }
+
+  @Test("Damaged files are refused or read, and never end the process")
+  func damage() {
+    let good = Array(
+      #"{"rules":{".read":"auth.uid == 'é\u00e9' && /a[b-]$/i.x","l":{".indexOn":["a/b",".value"],"$x":{/**/}},}}// ż"#
+        .utf8)
+    var random = SeededGenerator(seed: 7)
+    var refused = 0
+    for _ in 0..<5_000 {
+      var bytes = good
+      for _ in 0..<Int.random(in: 1...3, using: &random) {
+        let position = Int.random(in: 0..<bytes.count, using: &random)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: bytes[position] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes.remove(at: position)
+        default: bytes.removeSubrange(position...)
+        }
+        if bytes.isEmpty { break }
+      }
+      do throws(RulesError) {
+        let rules = try RulesFile(bytes)
+        #expect(rules.text.utf8.elementsEqual(bytes))
+        #expect((try? RulesFile(Array(rules.strictText.utf8)).strictText) == rules.strictText)
+      } catch {
+        refused += 1
+        #expect(!error.problems.isEmpty && error.problems.allSatisfy { $0.line > 0 && $0.column > 0 })
+      }
+    }
+    #expect(refused > 500)
+  }
+}
