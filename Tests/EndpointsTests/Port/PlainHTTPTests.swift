@@ -30,12 +30,11 @@ struct PlainHTTPTests {
   }
 
   @Test(
-    "REST and WebChannel paths answer 501 with the product's error body",
+    "REST paths answer 501 with the product's error body",
     arguments: [
       "GET /v1/projects/p/databases/(default)/documents/a/b",
       "POST /v1/projects/p/databases/d/documents:commit",
       "DELETE /emulator/v1/projects/p/databases/d/documents",
-      "POST /google.firestore.v1.Firestore/Listen/channel?VER=8",
     ])
   func notServedYet(line: String) async throws {
     let text = try await answer(

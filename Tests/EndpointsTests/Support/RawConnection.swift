@@ -55,6 +55,9 @@ final class RawConnection: Sendable {
     return text
   }
 
+  /// What arrives next.
+  func next() async throws -> Event { try await mailbox.next() }
+
   func close() async {
     try? await channel.close().get()
   }

@@ -18,6 +18,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private var context: ChannelHandlerContext?
   private var head: HTTPRequestHead?
   private var body = ByteBuffer()
+  private var bodyLimit = 0
   private var heldBytes = 0
   private var requestEnded = false
   /// Whether this connection or stream takes nothing more after the answer under way.
@@ -98,8 +99,9 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     body = ByteBuffer()
     isAnswered = false
     requestEnded = false
+    bodyLimit = FirestoreRoute.bodyLimit(of: head.uri, shared.port)
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-    guard announced <= shared.port.maximumRequestBody else { return refuseTooLarge() }
+    guard announced <= bodyLimit else { return refuseTooLarge() }
     if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
       let interim = HTTPResponseHead(version: head.version, status: .continue)
       context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
@@ -109,7 +111,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private func receive(_ bytes: ByteBuffer) {
     guard !isAnswered else { return }
     let size = body.readableBytes + bytes.readableBytes
-    guard size <= shared.port.maximumRequestBody else { return refuseTooLarge() }
+    guard size <= bodyLimit else { return refuseTooLarge() }
     do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
     heldBytes = size
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
@@ -117,7 +119,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
 
   private func refuseTooLarge() {
     refuse(
-      .invalidArgument("Request payload size exceeds the limit: \(shared.port.maximumRequestBody) bytes."))
+      .invalidArgument("Request payload size exceeds the limit: \(bodyLimit) bytes."))
   }
 
   /// Answers a request that has not arrived whole, and takes no more of it.

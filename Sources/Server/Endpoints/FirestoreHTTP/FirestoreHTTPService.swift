@@ -22,6 +22,8 @@ enum FirestoreRoute: Equatable {
   case emulator
   /// WebChannel.
   case channel(Channel)
+  /// The test that WebChannel's clients of old make before.
+  case channelTest
   /// Nothing.
   case unknown
 
@@ -38,14 +40,29 @@ enum FirestoreRoute: Equatable {
       self = .channel(.listen)
     } else if path == "/google.firestore.v1.Firestore/Write/channel" {
       self = .channel(.write)
+    } else if path == "/google.firestore.v1.Firestore/Listen/channel/test"
+      || path == "/google.firestore.v1.Firestore/Write/channel/test"
+    {
+      self = .channelTest
     } else {
       self = .unknown
     }
+  }
+
+  /// The largest body of a request: one of WebChannel may bring several messages.
+  static func bodyLimit(of uri: String, _ limits: PortLimits) -> Int {
+    if case .channel = FirestoreRoute(.POST, path: String(uri.prefix { $0 != "?" })) {
+      return limits.webChannel.maximumRequestBody
+    }
+    return limits.maximumRequestBody
   }
 }
 
 /// Serves plain HTTP on the Firestore port.
 struct FirestoreHTTPService: Sendable {
+  /// The streams over WebChannel; nil on a port without any.
+  var webChannel: WebChannelService?
+
   /// Serves one request. Called on the event loop of its connection.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder) {
     switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
@@ -54,9 +71,12 @@ struct FirestoreHTTPService: Sendable {
     case .rest, .emulator:
       responder.answer(
         .error(.unimplemented("Firestore's REST interface is not implemented by this server yet; use gRPC.")))
-    case .channel:
-      responder.answer(
-        .error(.unimplemented("WebChannel is not implemented by this server yet; use gRPC over HTTP/2.")))
+    case .channel(let stream):
+      guard let webChannel else { return responder.answer(.text(.notFound, "Not Found\n")) }
+      webChannel.serve(stream, request, responder)
+    case .channelTest:
+      guard let webChannel else { return responder.answer(.text(.notFound, "Not Found\n")) }
+      webChannel.serveTest(request, responder)
     case .unknown: responder.answer(.text(.notFound, "Not Found\n"))
     }
   }

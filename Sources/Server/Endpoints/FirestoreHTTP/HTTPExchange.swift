@@ -98,6 +98,15 @@ final class HTTPExchange {
     end()
   }
 
+  func write(_ bytes: ByteBuffer) {
+    if case .streaming = phase { output?.write(bytes) }
+  }
+
+  func retire() {
+    guard let output else { return }
+    if case .streaming = phase, output.isWritable { finish() } else { abort() }
+  }
+
   func start(_ operation: @escaping @Sendable () async -> Void) {
     if case .over = phase { return }
     tasks.append(Task { await operation() })
@@ -171,6 +180,13 @@ final class HTTPResponder: Sendable {
       }
     }
   }
+
+  /// Sends a part of the body, flushed whole, and does not wait: for a sender who knows by other means that the peer can
+  /// take more.
+  func write(_ bytes: ByteBuffer) { onLoop { $0.write(bytes) } }
+
+  /// Ends an answer that nobody waits for any more: as it should if the peer reads it, else by a cut.
+  func retire() { onLoop { $0.retire() } }
 
   /// Ends the body.
   func finish() { onLoop { $0.finish() } }

@@ -11,7 +11,7 @@ extension PortProtocols {
     log: Logger
   ) -> PortProtocols {
     let service = FirestoreService(engine: engine, authentication: authentication)
-    let http = FirestoreHTTPService()
+    let http = FirestoreHTTPService(webChannel: WebChannelService(service, limits))
     return PortProtocols(
       http1: http.http1(limits),
       http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))

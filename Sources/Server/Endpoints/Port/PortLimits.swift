@@ -28,6 +28,8 @@ public struct PortLimits: Sendable {
   public var freeBytes = 64 << 10
   /// The HTTP/2 part.
   public var http2 = HTTP2Limits()
+  /// The WebChannel part.
+  public var webChannel = WebChannelLimits()
 
   /// The defaults.
   public init() {}

@@ -1,0 +1,42 @@
+// What a client reads from a back channel's bytes.
+
+import NIOCore
+import RealtimeModel
+
+@testable import Endpoints
+
+/// One array that a client received.
+struct ReceivedArray {
+  var id: Int
+  var payload: JSONValue
+
+  var text: String { "\(id) \(String(decoding: payload.json(), as: UTF8.self))" }
+
+  /// The arrays of whole frames; what is left over is an unfinished frame.
+  static func take(_ bytes: inout ByteBuffer) -> [ReceivedArray] {
+    var arrays: [ReceivedArray] = []
+    while let end = bytes.readableBytesView.firstIndex(of: UInt8(ascii: "\n")),
+      let length = Int(String(decoding: bytes.readableBytesView[..<end], as: UTF8.self)),
+      let chunk = chunk(bytes.readableBytesView[(end + 1)...], units: length)
+    {
+      bytes.moveReaderIndex(to: end + 1 + chunk.utf8.count)
+      for array in (try? JSONValue(json: chunk))?.array ?? [] {
+        if let id = array.array?.first?.int, let payload = array.array?.last {
+          arrays.append(ReceivedArray(id: Int(id), payload: payload))
+        }
+      }
+    }
+    return arrays
+  }
+
+  static func all(_ bytes: ByteBuffer) -> [ReceivedArray] {
+    var bytes = bytes
+    return take(&bytes)
+  }
+
+  private static func chunk(_ bytes: ByteBufferView, units: Int) -> String? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.utf16.count >= units else { return nil }
+    return String(decoding: Array(text.utf16.prefix(units)), as: UTF16.self)
+  }
+}

@@ -1,0 +1,246 @@
+// How sessions begin and end over sockets, what they are bounded by, and what every answer carries.
+
+import Foundation
+import NIOCore
+import NIOHTTP1
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import Endpoints
+
+@Suite(.timeLimit(.minutes(2))) struct WebChannelSessionLifeTests {
+  private typealias Client = WebChannelTestClient
+
+  private func port(
+    _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
+  ) async throws {
+    var limits = PortLimits()
+    change(&limits.webChannel)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits, body)
+  }
+
+  private func opened(_ running: FirestoreTestPort) async throws -> WebChannelTestClient {
+    try await Client.handshake(running.port.port, "Listen", [Client.listen(to: "a/b", 2)]).client
+  }
+
+  @Test func unknownSession() async throws {
+    try await port { running in
+      var client = Client(port: running.port.port)
+      client.sid = "nobody"
+      for reply in [try await client.post([], from: 0), try await client.open(after: 0).whole()] {
+        #expect(reply.status == 400)
+        let words = try #require(reply.text.range(of: "Unknown SID"))
+        #expect(words.lowerBound > reply.text.startIndex, "clients do not see it at the beginning")
+      }
+      // A session of the other stream is not this one's.
+      var other = try await opened(running)
+      other.stream = "Write"
+      #expect(try await other.post([], from: 1).status == 400)
+    }
+  }
+
+  @Test(arguments: ["POST", "GET"]) func terminate(_ method: String) async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      let query = "VER=8&SID=\(client.sid)&RID=102&TYPE=terminate"
+      for _ in 0..<2 {
+        let reply = try await BackChannel(try await client.request(method, query)).whole()
+        #expect(reply.status == 200)
+        #expect(reply.text.isEmpty)
+      }
+      while try await back.next() != nil {}
+      #expect(try await client.post([], from: 1).status == 400)
+      await back.close()
+    }
+  }
+
+  @Test func malformedRequests() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      #expect(try await client.post("VER=9&RID=1", "count=0").status == 400)
+      #expect(try await client.post("VER=8&RID=1", "count=zz").status == 400)
+      #expect(try await client.post("VER=8&SID=\(client.sid)&RID=1&AID=99", "count=0").status == 400)
+      #expect(try await BackChannel(try await client.request("PUT", "VER=8&RID=1")).whole().status == 405)
+      // None of them harmed the session.
+      #expect(try await client.post([], from: 1).status == 200)
+    }
+  }
+
+  @Test func answersCarryWhatBrowsersNeed() async throws {
+    try await port { running in
+      let (client, reply) = try await Client.handshake(
+        running.port.port, "Listen", [], query: "&X-HTTP-Session-Id=gsessionid")
+      #expect(reply.headers["access-control-allow-origin"] == "http://localhost:5000")
+      #expect(reply.headers["access-control-allow-credentials"] == "true")
+      #expect(
+        reply.headers["access-control-expose-headers"]
+          == "x-client-wire-protocol, x-http-session-id, x-http-initial-response")
+      #expect(reply.headers["x-content-type-options"] == "nosniff")
+      #expect(reply.headers["cache-control"] == "private, max-age=0")
+      let session = try #require(reply.headers["x-http-session-id"])
+      let query = "VER=8&SID=\(client.sid)&RID=101"
+      #expect(try await client.post("gsessionid=\(session)&" + query, "count=0").status == 200)
+      #expect(try await client.post(query, "count=0").status == 200)
+      let plain = try await Client.handshake(running.port.port, "Listen", []).reply
+      #expect(plain.headers["x-http-session-id"] == nil)
+      let back = try await client.open(after: 0)
+      #expect(try await back.start().headers["access-control-expose-headers"] != nil)
+      await back.close()
+      var unknown = client
+      unknown.sid = "nobody"
+      #expect(try await unknown.post([], from: 0).headers["access-control-allow-origin"] != nil)
+    }
+  }
+
+  @Test func overHTTP2() async throws {
+    try await port { running in
+      let client = try await HTTP2Client.open(running.port.port)
+      let path = "/google.firestore.v1.Firestore/Listen/channel"
+      let exchange = try await client.request(
+        .POST, path + "?VER=8&RID=1&CVER=22", body: Client.body([Client.listen(to: "a/b", 2)], from: 0))
+      let (status, body) = try await exchange.answer()
+      #expect(status == "200")
+      let sid = ReceivedArray.all(ByteBuffer(string: body)).first?.payload.array?[1].string ?? ""
+      let back = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")
+      #expect(try await back.next() == "200")
+      var text = ""
+      while !text.contains("CURRENT") { text += try await back.next() }
+      // The reset of the stream is the loss of the back channel.
+      back.stream.close(promise: nil)
+      let again = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")
+      #expect(try await again.next() == "200")
+      var replayed = ""
+      while !replayed.contains("CURRENT") { replayed += try await again.next() }
+      await client.close()
+    }
+  }
+
+  @Test func testsForProxies() async throws {
+    try await port({ $0.proxyTestPause = .milliseconds(50) }) { running in
+      let client = Client(port: running.port.port, stream: "Listen")
+      func test(_ query: String) async throws -> ChannelReply {
+        let connection = try await RawConnection.connect(port: client.port)
+        try await connection.send(
+          "GET /google.firestore.v1.Firestore/Listen/channel/test?\(query) HTTP/1.1\r\nHost: x\r\n\r\n")
+        return try await BackChannel(connection).whole()
+      }
+      let prefixes = try JSONValue(json: try await test("VER=8&MODE=init").text)
+      #expect(prefixes.array?.count == 2)
+      #expect(try await test("VER=8&TYPE=xmlhttp").text == "111112")
+      #expect(try await test("VER=8").status == 400)
+    }
+  }
+
+  @Test func backChannelsAreNeverSilentAndEnd() async throws {
+    try await port({
+      $0.keepAlive = .milliseconds(100)
+      $0.backChannelLife = .milliseconds(350)
+    }) { running in
+      let client = try await Client.handshake(running.port.port, "Listen", []).client
+      let back = try await client.open(after: 0)
+      var arrays: [ReceivedArray] = []
+      while let array = try await back.next() { arrays.append(array) }
+      #expect(arrays.count >= 3)
+      #expect(arrays.allSatisfy { $0.payload == .array([.string("noop")]) })
+      #expect(arrays.map(\.id) == Array(1...arrays.count))
+      await back.close()
+    }
+  }
+
+  @Test func polling() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let first = try await client.open(after: 0, polling: 20_000).whole()
+      #expect(first.arrays.first?.text.contains("ADD") == true)
+      var last = first.arrays.last?.id ?? 0
+      // Until all that was coming has come, then nothing but a word that nothing has.
+      var text = ""
+      while text != "[\"noop\"]" {
+        let next = try await client.open(after: last, polling: 100).whole()
+        let array = try #require(next.arrays.last)
+        #expect(array.id > last)
+        last = array.id
+        text = String(decoding: array.payload.json(), as: UTF8.self)
+      }
+    }
+  }
+
+  @Test func sessionsExpire() async throws {
+    try await port({ $0.idleTimeout = .milliseconds(100) }) { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      #expect(try await client.post([], from: 1).status == 200)
+      await back.close()
+      let deadline = NIODeadline.now() + .seconds(10)
+      var status = 200
+      while status == 200, .now() < deadline {
+        try await Task.sleep(for: .milliseconds(150))
+        status = try await client.post([], from: 1).status
+      }
+      #expect(status == 400)
+    }
+  }
+
+  @Test func sessionsAreCounted() async throws {
+    try await port({ $0.maximumSessions = 2 }) { running in
+      let first = try await opened(running)
+      _ = try await opened(running)
+      let refused = try await Client.handshake(running.port.port, "Listen", []).reply
+      #expect(refused.status == 503)
+      #expect(refused.text.contains("2 sessions"))
+      _ = try await BackChannel(
+        try await first.request("POST", "SID=\(first.sid)&RID=9&TYPE=terminate")
+      ).whole()
+      #expect(try await Client.handshake(running.port.port, "Listen", []).reply.status == 200)
+    }
+  }
+
+  /// What a client does not fetch stays within the budget, and all of it comes in the end.
+  @Test func slowReadersAreBounded() async throws {
+    try await port({
+      $0.maximumRetainedBytes = 200_000
+      $0.backChannelBytes = 100_000
+    }) { running in
+      let text = String(repeating: "x", count: 20_000)
+      for n in 0..<50 { try await running.client.commit([.set("big/\(n)", ["t": .text(text)])]) }
+      let query =
+        "{\"database\":\"\(Client.database)\",\"addTarget\":{\"query\":{\"parent\":\"\(Client.database)/documents\",\"structuredQuery\":{\"from\":[{\"collectionId\":\"big\"}]}},\"targetId\":2}}"
+      let client = try await Client.handshake(running.port.port, "Listen", [query]).client
+      var (last, documents, requests, isCurrent) = (0, 0, 0, false)
+      while !isCurrent {
+        let back = try await client.open(after: last)
+        requests += 1
+        var bytes = 0
+        while let array = try await back.next() {
+          last = array.id
+          let size = array.text.utf8.count
+          bytes += size
+          if array.text.contains("documentChange") { documents += 1 }
+          if array.text.contains("CURRENT") { isCurrent = true }
+          if isCurrent { break }
+        }
+        await back.close()
+        #expect(bytes < 1_200_000)
+      }
+      #expect(documents == 50)
+      #expect(requests > 1)
+    }
+  }
+
+  @Test func drainEndsStreams() async throws {
+    try await port { running in
+      let client = try await opened(running)
+      let back = try await client.open(after: 0)
+      _ = try await back.arrays(until: "CURRENT")
+      async let drained: Void = running.port.drain(grace: .seconds(5))
+      let error = try await back.arrays(until: "error").last?.payload.array?.first?["error"]
+      #expect(error?["status"] == .string("UNAVAILABLE"))
+      while try await back.next() != nil {}
+      await drained
+    }
+  }
+}

@@ -1,0 +1,172 @@
+// WebChannel over sockets: what the two streams say to a browser, and what keeps a session in order.
+
+import NIOCore
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import Endpoints
+
+@Suite(.timeLimit(.minutes(2))) struct WebChannelTests {
+  private typealias Client = WebChannelTestClient
+
+  /// A port whose limits a test chooses.
+  private func port(
+    _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (Int) async throws -> Void
+  ) async throws {
+    var limits = PortLimits()
+    change(&limits.webChannel)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) {
+      try await body($0.port.port)
+    }
+  }
+
+  @Test func listensToADocument() async throws {
+    try await port { port in
+      let (client, handshake) = try await Client.handshake(
+        port, "Listen", [Client.listen(to: "books/b1", 1002)], headers: "Authorization:Bearer owner\r\n")
+      #expect(handshake.status == 200)
+      #expect(handshake.headers["content-type"] == "text/plain; charset=utf-8")
+      #expect(handshake.text.hasSuffix("\n[[0,[\"c\",\"\(client.sid)\",\"\",8,12,30000]]]"))
+      let back = try await client.open(after: 0)
+      let first = try await back.arrays(until: "CURRENT").filter { !$0.text.contains("noop") }
+      #expect(first.map { $0.payload.array?.count } == [1, 1, 1])
+      #expect(first[0].text.contains(#"{"targetChange":{"targetChangeType":"ADD","targetIds":[1002]}}"#))
+      #expect(first[1].text.contains("documentDelete"))
+      #expect(try await back.next()?.text.contains("resumeToken") == true)
+
+      let (writer, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      let acks = try await writer.open(after: 0)
+      #expect(try await acks.nextMessage()?.text.contains("streamToken") == true)
+      let posted = try await writer.post(
+        [Client.set("books/b1", #"{"title":{"stringValue":"Käfer 😀"},"n":{"integerValue":"412"}}"#)], from: 1)
+      #expect(posted.status == 200)
+      #expect(try await acks.nextMessage()?.text.contains("commitTime") == true)
+      let change = try #require(try await back.nextMessage())
+      let document = change.payload.array?.first?["documentChange"]?["document"]
+      #expect(document?["fields"]?["title"]?["stringValue"] == .string("Käfer 😀"))
+      #expect(document?["fields"]?["n"]?["integerValue"] == .string("412"))
+
+      let removal = try await client.post(
+        ["{\"database\":\"\(Client.database)\",\"removeTarget\":1002}"], from: 1, acknowledging: change.id)
+      let triple = try JSONValue(json: String(removal.text.drop { $0 != "\n" }))
+      #expect(triple.array?.count == 3)
+      _ = try await back.arrays(until: "REMOVE")
+      await back.close()
+      await acks.close()
+    }
+  }
+
+  @Test func writeFailureEndsTheStreamAlone() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      let write =
+        "{\"streamToken\":\"MA==\",\"writes\":[{\"delete\":\"\(Client.database)/documents/a/b\",\"currentDocument\":{\"exists\":true}}]}"
+      _ = try await client.post([write, Client.set("a/b", "{}")], from: 1)
+      let back = try await client.open(after: 0)
+      let arrays = try await back.arrays(until: "error")
+      let error = arrays.last?.payload.array?.first?["error"]
+      #expect(error?["status"] == .string("NOT_FOUND"))
+      #expect(error?["code"]?.int == 5)
+      #expect(error?["message"]?.string?.isEmpty == false)
+      #expect(try await back.next() == nil, "the answer ends behind the error")
+      // A message that comes later changes nothing, and is answered.
+      #expect(try await client.post([Client.set("a/b", "{}")], from: 3).status == 200)
+      await back.close()
+    }
+  }
+
+  @Test func goodbyeClosesTheChannel() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      _ = try await client.post(["{\"streamToken\":\"MA==\",\"writes\":[]}"], from: 1)
+      let back = try await client.open(after: 0)
+      let arrays = try await back.arrays(until: "close")
+      #expect(arrays.last?.payload == .array([.string("close")]))
+      #expect(try await back.next() == nil)
+      await back.close()
+    }
+  }
+
+  /// A session is opened whoever asks: clients take a failed handshake for a broken network, and an error for what it is.
+  @Test(arguments: [
+    ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
+  ])
+  func headersComeInTheBodyOrTheQuery(_ authorization: String, _ status: String) async throws {
+    try await port { port in
+      let messages = [Client.listen(to: "books/b1", 2)]
+      for inBody in [true, false] {
+        let (client, reply) = try await Client.handshake(
+          port, "Listen", messages, headers: inBody ? "Authorization:\(authorization)\r\n" : nil,
+          query: inBody
+            ? "" : "&$httpHeaders=Authorization%3A\(authorization.replacing(" ", with: "%20"))%0D%0A")
+        #expect(reply.status == 200)
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string(status))
+        await back.close()
+      }
+    }
+  }
+
+  @Test func unreadableMessages() async throws {
+    try await port { port in
+      for message in ["{", "[]", "{\"database\":5}", "{\"nothing\":1}"] {
+        let (client, reply) = try await Client.handshake(port, "Listen", [message])
+        #expect(reply.status == 200)
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string("INVALID_ARGUMENT"), "\(message)")
+        await back.close()
+      }
+    }
+  }
+
+  @Test func postsOutOfOrderAndTwice() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+      func write(_ n: Int) -> String { Client.set("a/b", "{\"n\":{\"integerValue\":\"\(n)\"}}") }
+      _ = try await client.post([write(3)], from: 3)
+      _ = try await client.post([write(1), write(2)], from: 1)
+      _ = try await client.post([write(1), write(2), write(3)], from: 1)
+      // An empty POST is a ping.
+      #expect(try await client.post([], from: 4).status == 200)
+      let back = try await client.open(after: 0)
+      var tokens: [String] = []
+      for _ in 0..<4 {
+        tokens.append(try await back.nextMessage()?.payload.array?.first?["streamToken"]?.string ?? "")
+      }
+      #expect(tokens == ["MA==", "MQ==", "Mg==", "Mw=="])
+      await back.close()
+      let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      let listened = try await reader.open(after: 0)
+      #expect(
+        try await listened.arrays(until: "documentChange").last?.text.contains("\"integerValue\":\"3\"")
+          == true)
+      await listened.close()
+    }
+  }
+
+  @Test func lostBackChannelsAreReplayed() async throws {
+    try await port { port in
+      let (client, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      var back = try await client.open(after: 0)
+      let first = try await back.arrays(until: "CURRENT")
+      await back.close()
+      back = try await client.open(after: 0)
+      let again = try await back.arrays(until: "CURRENT")
+      #expect(again.map(\.text) == first.map(\.text))
+      let newer = try await client.open(after: again.last?.id ?? 0)
+      // The older one is ended, as a whole answer.
+      while try await back.next() != nil {}
+      #expect(back.hasEnded)
+      let rest = try #require(try await newer.next())
+      #expect(rest.id > (again.last?.id ?? 0))
+      await newer.close()
+    }
+  }
+}
