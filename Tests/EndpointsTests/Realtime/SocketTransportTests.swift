@@ -158,8 +158,6 @@ struct SocketTransportTests {
       #expect(old.status == 400 && old.body.contains("Protocol version 4 is not supported"))
       #expect(try await server.rest("GET", "/.ws?v=5", headers: Array(headers.dropLast())).status == 426)
       #expect(try await server.rest("POST", "/.ws?v=5", headers: headers).status == 400)
-      let longPoll = try await server.rest("GET", "/.lp?start=t&ns=demo&v=5")
-      #expect(longPoll.status == 501 && longPoll.body.contains("Long polling is not supported"))
     }
   }
 

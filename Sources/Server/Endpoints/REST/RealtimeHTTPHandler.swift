@@ -33,6 +33,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   /// The event stream, once the request is one.
   var events: EventStreamState?
   var budget: OutputBudget
+  /// The poll that the request is, while a session holds it.
+  var heldPoll: HeldPoll?
 
   init(_ shared: RealtimeHTTPConnection, isHTTP2: Bool) {
     endpoint = shared.endpoint
@@ -86,6 +88,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   func drain() {
     if let events {
       finish(events)
+    } else if let heldPoll {
+      heldPoll.session.run { $0.drain() }
     } else if head == nil, !isAnswering {
       context?.close(promise: nil)
     }
@@ -93,6 +97,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   /// Whether the port drains.
   var isDraining: Bool { shared.isDraining }
+
+  /// The port's limits.
+  var port: PortLimits { shared.port }
 
   /// What the connection holds of the server's memory.
   var memory: PeerMemoryAccount { shared.memory }
@@ -102,6 +109,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     context = nil
     shared.remove(self)
     release()
+    endLongPoll()
     events?.end()
     events = nil
   }
@@ -172,8 +180,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
       }
       return open(try SocketRequest(head, target, endpoint), context)
     case "/.lp":
-      throw RESTError(
-        .notImplemented, "Long polling is not supported by this server yet; connect by WebSocket.")
+      return longPoll(try LongPollRequest(head, target, endpoint), context)
     case "/.inspect/databases.json" where head.method == .GET:
       return inspect(head, target)
     case let path where path.hasPrefix("/.settings/"):
@@ -191,8 +198,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     if head.method == .OPTIONS { return answer(.preflight(head)) }
     let request = try RESTRequest(head, target, endpoint)
     if request.wantsEventStream {
-      isAnswering = true
-      isOpening = true
+      beginOpening()
       return listen(request, context)
     }
     let service = RESTService(endpoint: endpoint)
@@ -335,9 +341,21 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   // MARK: WebSockets
 
   private func open(_ request: SocketRequest, _ context: ChannelHandlerContext) {
+    beginOpening()
+    if let session = request.upgradedSession {
+      // The session has its database already.
+      let found = endpoint.longPolls.session(name: session)
+      return upgrade(request, SocketRelay(endpoint, host: request.host, session: found))
+    }
+    withDatabase(request.namespace, context) { handler, database in
+      handler.upgrade(request, SocketSession(handler.endpoint, database, request))
+    }
+  }
+
+  /// Begins something that ends with the peer's direction.
+  func beginOpening() {
     isAnswering = true
     isOpening = true
-    withDatabase(request.namespace, context) { $0.upgrade(request, $1) }
   }
 
   /// Goes on with a database, at once if it is open already; one that cannot be opened is the answer.
@@ -360,7 +378,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     }
   }
 
-  private func upgrade(_ request: SocketRequest, _ database: RealtimeDatabase) {
+  private func upgrade(_ request: SocketRequest, _ user: any SocketUser) {
     guard let context, let head else { return }
     guard !shared.isDraining else { return answer(RESTResponse(.draining)) }
     let headers: HTTPHeaders = [
@@ -374,7 +392,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
       try channel.allowHalfClosure(false)
       let frames = SocketFrameDecoder(maximumFrameBytes: endpoint.limits.messageBytes)
       try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
-        by: frames, SocketHandler(shared, database: database, request: request, incoming: frames))
+        by: frames, SocketHandler(shared, user: user, incoming: frames))
     } catch {
       channel.close(promise: nil)
     }

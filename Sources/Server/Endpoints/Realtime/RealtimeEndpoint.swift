@@ -24,6 +24,9 @@ public final class RealtimeEndpoint: Sendable {
   /// The wall clock, in milliseconds since 1970.
   let now: @Sendable () -> Int64
 
+  /// The sessions that poll.
+  let longPolls: LongPollSessions
+
   private let groups = NIOLockedValueBox<[ObjectIdentifier: LoopSinkGroup]>([:])
 
   /// Creates the endpoint.
@@ -43,6 +46,7 @@ public final class RealtimeEndpoint: Sendable {
     self.defaultNamespace = defaultNamespace
     self.limits = limits
     self.log = log
+    longPolls = LongPollSessions(limit: limits.longPollSessions)
   }
 
   /// The system's clock in milliseconds since 1970.

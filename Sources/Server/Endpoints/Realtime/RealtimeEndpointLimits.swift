@@ -33,6 +33,16 @@ public struct RealtimeEndpointLimits: Sendable {
   /// How often an event stream says that it is alive.
   public var eventStreamKeepAlive = TimeAmount.seconds(30)
 
+  /// Sessions of long polling at the same time.
+  public var longPollSessions = 10_000
+  /// How long a poll is held when there is nothing to tell. Clients poll anew after 25 s in any case.
+  public var longPollHold = TimeAmount.seconds(20)
+  /// Bytes of one answer to a poll, but for a message that is larger itself.
+  public var longPollBatchBytes = 1024 * 1024
+  /// How many pieces of messages may come before one that is missing. Clients have two polls under way, of a piece each
+  /// or a few small ones.
+  public var longPollSegments = 1024
+
   /// The product's own limits, or ours where it has none.
   public static let standard = RealtimeEndpointLimits()
 

@@ -30,7 +30,7 @@ struct SocketFrames: Sendable {
   /// The frames of a push, made once for all who are told it.
   static func encoded(_ push: RealtimePush) -> EncodedPush {
     push.encoded(as: Encoded.self) { push in
-      Encoded(push: EncodedPush(SocketFrames(message: push.text)?.bytes))
+      Encoded(push: EncodedPush(SocketFrames(message: push.message)?.bytes))
     }.push
   }
 
@@ -42,7 +42,7 @@ struct SocketFrames: Sendable {
 
 extension RealtimePush {
   /// The push as a message, but for revoked listens, whose text differs from client to client.
-  fileprivate var text: [UInt8] {
+  var message: [UInt8] {
     switch body {
     case .set(let node): PushText(data: node, at: path).message(tag: tag)
     case .merge(let children):
@@ -84,13 +84,14 @@ extension ByteBuffer {
     writeBytes(text)
   }
 
-  /// Writes the frame of a request's plain success, the most frequent message of all.
-  mutating func writeSuccessFrame(request: Int64) {
+  /// Writes a request's plain success, with the header of a frame or bare.
+  mutating func writeSuccess(request: Int64, framed: Bool) {
     let before: StaticString = #"{"t":"d","d":{"r":"#
     let after: StaticString = #","b":{"s":"ok","d":""}}}"#
     let number = String(request)
     let length = before.utf8CodeUnitCount + number.utf8.count + after.utf8CodeUnitCount
-    writeFrameHeader(.text, length: length)
+    reserveCapacity(length + 4)
+    if framed { writeFrameHeader(.text, length: length) }
     writeStaticString(before)
     writeString(number)
     writeStaticString(after)

@@ -1,30 +1,43 @@
-// One WebSocket connection of protocol v5, from the hello to the close.
+// One WebSocket of protocol v5, from the first frame to the close: frames to messages and back, and whether the peer
+// lives and reads. What the messages mean is its user's affair: a session of its own, or one that began with polls.
 //
 // Invariants
-//   1. Requests go to the engine in the order in which they came; answers leave in that order too, also those
-//      that the handler gives itself.
-//   2. Nothing is read while too many requests, or too large ones, wait for answers or the peer does not read: a
-//      connection holds a bounded number and size of requests, and output beyond its budget ends it.
-//   3. A silent connection is asked, then ended; whatever ends it, its session ends in the engine.
+//   1. Nothing is read while its user holds too many requests, or too large ones, or the peer does not read; output
+//      beyond its budget ends the connection.
+//   2. A silent connection is asked, then ended; whatever ends it, its user is told once.
 
 import Logging
 import NIOCore
 import NIOWebSocket
-import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
+
+/// Who gets the messages of a WebSocket; confined to the WebSocket's event loop.
+protocol SocketUser: AnyObject {
+  /// Begins, on a socket that can be written to.
+  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop)
+  /// Takes a message.
+  func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler)
+  /// Takes the beginning of a message that is too large to be kept.
+  func receiveOversized(beginning: [UInt8])
+  /// Whether as many requests wait for answers as may; with `half`, whether more than half of that.
+  func isFull(half: Bool) -> Bool
+  /// The bytes of the requests that are not answered.
+  var heldBytes: Int { get }
+  /// Whether every request was answered.
+  var isIdle: Bool { get }
+  /// Hears that the connection has ended.
+  func end()
+}
 
 final class SocketHandler: ChannelDuplexHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundIn = Never
   typealias OutboundOut = ByteBuffer
 
-  let endpoint: RealtimeEndpoint
-  private let database: RealtimeDatabase
-  private let request: SocketRequest
+  private let endpoint: RealtimeEndpoint
+  private var user: (any SocketUser)?
   private var context: ChannelHandlerContext?
-  private(set) var connection: RealtimeConnection?
-  private var sink: LoopSink?
 
   private let incoming: SocketFrameDecoder
   private let memory: PeerMemoryAccount
@@ -34,21 +47,6 @@ final class SocketHandler: ChannelDuplexHandler {
   private var assembler: MessageAssembler
   /// The parts of a message that the peer sends in several WebSocket frames.
   private var fragments: ByteBuffer?
-
-  /// Requests handed to the engine, and answers that came back.
-  private var submitted = 0
-  private var answered = 0
-  /// The bytes of the requests that the engine has not answered, in order, and their sum.
-  private var sizes = CircularBuffer<Int>(initialCapacity: 0)
-  private var outstandingBytes = 0
-  /// The bytes of the message being handled.
-  private var messageBytes = 0
-  /// The handler's own answers that wait for the engine's before them.
-  private var waiting: [(after: Int, frames: ByteBuffer)] = []
-  /// What the engine's plain success means for requests that promise more than that.
-  var successTexts: [Int64: [UInt8]] = [:]
-  /// The query objects of filtered listens, as they were sent, by tag.
-  var queryTexts: [Int64: [UInt8]] = [:]
 
   private var needsFlush = false
   private var unflushed = 0
@@ -62,13 +60,9 @@ final class SocketHandler: ChannelDuplexHandler {
   /// - Parameters:
   ///   - shared: the HTTP connection that becomes a WebSocket.
   ///   - incoming: what decodes the frames that this handler gets.
-  init(
-    _ shared: RealtimeHTTPConnection, database: RealtimeDatabase, request: SocketRequest,
-    incoming: SocketFrameDecoder
-  ) {
+  init(_ shared: RealtimeHTTPConnection, user: any SocketUser, incoming: SocketFrameDecoder) {
     endpoint = shared.endpoint
-    self.database = database
-    self.request = request
+    self.user = user
     self.incoming = incoming
     memory = shared.memory
     lingerTimeout = shared.port.lingerTimeout
@@ -80,21 +74,8 @@ final class SocketHandler: ChannelDuplexHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    let sink = LoopSink(endpoint.sinkGroup(of: context.eventLoop), self)
-    self.sink = sink
-    if let last = request.lastSession { database.takeOver(session: last) }
-    let connection = database.connect(as: .anonymous, to: sink)
-    self.connection = connection
-    if request.isUpgrade {
-      // A session to go on with on this socket: without long polling there is none.
-      send(ServerControl.reset(host: request.host).json())
-    } else {
-      let now = endpoint.now()
-      send(
-        ServerControl.hello(ServerHello(timestamp: now, host: request.host, sessionID: connection.session))
-          .json())
-    }
-    flush(context)
+    user?.begin(self, on: context.eventLoop)
+    flush()
     watch(context)
   }
 
@@ -106,12 +87,9 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   private func end() {
-    connection?.close()
-    connection = nil
-    sink?.detach()
-    sink = nil
+    user?.end()
+    user = nil
     context = nil
-    waiting = []
     fragments = nil
     memory.give(heldBytes)
     heldBytes = 0
@@ -120,7 +98,7 @@ final class SocketHandler: ChannelDuplexHandler {
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if event is ChannelShouldQuiesceEvent {
       isDraining = true
-      closeIfDrained(context)
+      closeIfDrained()
     } else if case .inputClosed? = event as? ChannelEvent {
       context.close(promise: nil)
     }
@@ -142,9 +120,7 @@ final class SocketHandler: ChannelDuplexHandler {
     context.eventLoop.assumeIsolated().scheduleTask(deadline: lastRead + next) { [weak self] in
       guard let self, let context = self.context else { return }
       // A peer that is not read because the engine is busy with its requests is not silent.
-      if self.isFull(limits.outstandingRequests / 2 + 1, limits.outstandingRequestBytes / 2 + 1) {
-        self.lastRead = .now()
-      }
+      if self.user?.isFull(half: true) ?? false { self.lastRead = .now() }
       let silence = NIODeadline.now() - self.lastRead
       if silence >= limits.lostAfter {
         context.close(promise: nil)
@@ -213,33 +189,9 @@ final class SocketHandler: ChannelDuplexHandler {
     let received = frame.withUnsafeReadableBytes { assembler.receive($0) }
     switch received {
     case .nothing: break
-    case .message: frame.withUnsafeReadableBytes { handle($0) }
-    case .assembled(let bytes): bytes.withUnsafeBytes { handle($0) }
-    case .oversized(let beginning):
-      let number = beginning.withUnsafeBytes { ClientMessage.requestNumber(inBeginning: $0) }
-      if let number {
-        reply(ServerResponse(number, .writeTooBig).json())
-      } else {
-        refuse("The message is too large.", code: 1009)
-      }
-    }
-  }
-
-  private func handle(_ bytes: UnsafeRawBufferPointer) {
-    messageBytes = bytes.count
-    do throws(WireError) {
-      switch try ClientMessage(json: bytes) {
-      case .control(.ping): send(ServerControl.pong.json())
-      case .control: break
-      case .request(let request):
-        if let connection { perform(request, on: connection) }
-      }
-    } catch {
-      switch error {
-      case .notJSON(let error): refuse("The message is not JSON: \(error)", code: 1007)
-      case .notAMessage(let reason):
-        refuse("The message is not one of protocol version 5: \(reason)", code: 1002)
-      }
+    case .message: frame.withUnsafeReadableBytes { user?.receive($0, from: self) }
+    case .assembled(let bytes): bytes.withUnsafeBytes { user?.receive($0, from: self) }
+    case .oversized(let beginning): user?.receiveOversized(beginning: beginning)
     }
   }
 
@@ -247,7 +199,7 @@ final class SocketHandler: ChannelDuplexHandler {
   private func account() {
     guard context != nil, !isClosing else { return }
     let holds =
-      incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + outstandingBytes
+      incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + (user?.heldBytes ?? 0)
     guard memory.hold(holds, insteadOf: heldBytes) else { return closeForWantOfMemory() }
     heldBytes = holds
   }
@@ -256,23 +208,16 @@ final class SocketHandler: ChannelDuplexHandler {
 
   func channelReadComplete(context: ChannelHandlerContext) {
     account()
-    if needsFlush { flush(context) }
+    if needsFlush { flush() }
     context.fireChannelReadComplete()
   }
 
   func read(context: ChannelHandlerContext) {
-    if isFull(endpoint.limits.outstandingRequests, endpoint.limits.outstandingRequestBytes)
-      || !context.channel.isWritable
-    {
+    if user?.isFull(half: false) ?? false || !context.channel.isWritable {
       readIsHeld = true
     } else {
       context.read()
     }
-  }
-
-  /// Whether so many requests, or so many bytes of them, wait for their answers.
-  private func isFull(_ requests: Int, _ bytes: Int) -> Bool {
-    submitted - answered + waiting.count >= requests || outstandingBytes >= bytes
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -281,70 +226,19 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   private func resumeReading(_ context: ChannelHandlerContext) {
-    let limits = endpoint.limits
-    guard readIsHeld, context.channel.isWritable,
-      !isFull(limits.outstandingRequests / 2 + 1, limits.outstandingRequestBytes / 2 + 1)
-    else { return }
+    guard readIsHeld, context.channel.isWritable, !(user?.isFull(half: true) ?? false) else { return }
     readIsHeld = false
     context.read()
   }
 
   // MARK: Writing
 
-  /// Counts a request that the engine will answer.
-  func willBeAnswered() {
-    submitted += 1
-    sizes.append(messageBytes)
-    outstandingBytes += messageBytes
+  /// Frames a message and writes it.
+  func send(_ message: [UInt8]) {
+    if let frames = SocketFrames(message: message) { write(frames.bytes, counted: false) }
   }
 
-  /// Sends the handler's own answer to a request, behind the answers to the requests before it.
-  func reply(_ message: [UInt8]) {
-    guard let frames = SocketFrames(message: message) else { return }
-    if answered == submitted {
-      write(frames.bytes)
-    } else {
-      waiting.append((submitted, frames.bytes))
-    }
-  }
-
-  /// Sends a message now.
-  private func send(_ message: [UInt8]) {
-    if let frames = SocketFrames(message: message) { write(frames.bytes) }
-  }
-
-  /// - Parameter counted: whether the bytes count in what the server holds until they have gone out.
-  private func write(_ bytes: ByteBuffer, counted: Bool = false) {
-    guard let context, !isClosing else { return }
-    var written: EventLoopPromise<Void>?
-    if counted {
-      written = memory.take(bytes.readableBytes, on: context.eventLoop)
-      if written == nil { return closeForWantOfMemory() }
-    }
-    unflushed += bytes.readableBytes
-    context.write(wrapOutboundOut(bytes), promise: written)
-    needsFlush = true
-  }
-
-  private func flush(_ context: ChannelHandlerContext) {
-    needsFlush = false
-    context.flush()
-    let bytes = unflushed
-    unflushed = 0
-    // A peer that does not read is cut off before it costs more memory than its budget.
-    guard budget.isExceeded(writing: bytes, to: context.channel) else { return }
-    endpoint.log.info("connection cut off: it does not read what it listens to")
-    isClosing = true
-    context.close(promise: nil)
-  }
-
-  /// Tells what is wrong with what the peer sent, and ends the connection.
-  private func refuse(_ reason: String, code: UInt16) {
-    send(ServerControl.error(reason).json())
-    close(code: code, "")
-  }
-
-  private func close(code: UInt16, _ reason: String) {
+  func close(code: UInt16, _ reason: String) {
     guard let context, !isClosing else { return }
     isClosing = true
     incoming.isDiscarding = true
@@ -360,118 +254,46 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  private func closeIfDrained(_ context: ChannelHandlerContext) {
-    if isDraining, submitted == answered, waiting.isEmpty { close(code: 1001, "the server shuts down") }
+  private func closeIfDrained() {
+    if isDraining, user?.isIdle ?? true { close(code: 1001, "the server shuts down") }
   }
 }
 
-extension SocketHandler: LoopReceiver {
-  func receive(_ outputs: [RealtimeOutput]) {
+extension SocketHandler: SessionTransport {
+  func write(_ frames: ByteBuffer, counted: Bool) {
     guard let context, !isClosing else { return }
-    for output in outputs {
-      switch output {
-      case .push(let push): self.push(push)
-      case .response(let request, let response): answer(frames(of: response, to: request, context))
-      }
+    var written: EventLoopPromise<Void>?
+    if counted {
+      written = memory.take(frames.readableBytes, on: context.eventLoop)
+      if written == nil { return closeForWantOfMemory() }
     }
+    unflushed += frames.readableBytes
+    context.write(wrapOutboundOut(frames), promise: written)
+    needsFlush = true
+  }
+
+  func flush() {
+    guard let context else { return }
+    needsFlush = false
+    context.flush()
+    let bytes = unflushed
+    unflushed = 0
+    // A peer that does not read is cut off before it costs more memory than its budget.
+    guard !isClosing, budget.isExceeded(writing: bytes, to: context.channel) else { return }
+    endpoint.log.info("connection cut off: it does not read what it listens to")
+    isClosing = true
+    context.close(promise: nil)
+  }
+
+  func requestsWereAnswered() {
+    guard let context else { return }
     account()
-    flush(context)
     resumeReading(context)
-    closeIfDrained(context)
+    closeIfDrained()
   }
 
-  func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
-    switch output {
-    case .push(let push) where push.estimatedSize >= endpoint.limits.loopEncodingBytes:
-      return { SocketFrames.encoded(push).bytes }
-    case .response(let request, .value(let node))
-    where node.estimatedSize >= endpoint.limits.loopEncodingBytes:
-      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return nil }
-      return { SocketFrames(message: ServerResponse(request, .ok, node).json())?.bytes }
-    default: return nil
-    }
-  }
-
-  func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
-    guard let context, !isClosing else { return }
-    switch output {
-    // The push has kept what was encoded.
-    case .push(let push): self.push(push)
-    case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
-    }
-    account()
-    flush(context)
-    resumeReading(context)
-    closeIfDrained(context)
-  }
-
-  /// Writes the engine's answer to the oldest request, and the handler's own that waited for it.
-  private func answer(_ frames: ByteBuffer) {
-    answered += 1
-    outstandingBytes -= sizes.popFirst() ?? 0
-    write(frames, counted: frames.readableBytes >= EncodedPush.countedBytes)
-    while let first = waiting.first, first.after <= answered {
-      waiting.removeFirst()
-      write(first.frames)
-    }
-  }
-
-  private func push(_ push: RealtimePush) {
-    if case .cancel = push.body {
-      let query = push.tag.flatMap { queryTexts.removeValue(forKey: $0) }
-      send(ServerPush.cancel(path: push.path, queryText: query).json())
-      return
-    }
-    let encoded = SocketFrames.encoded(push)
-    if let bytes = encoded.bytes {
-      write(bytes, counted: encoded.mustBeCounted())
-    } else {
-      // More pieces than a client can count; going on without it would show it a state that never was.
-      refuse(RealtimeError.tooBig.message, code: 1009)
-    }
-  }
-
-  private func frames(
-    of response: RealtimeResponse, to request: Int64, _ context: ChannelHandlerContext
-  ) -> ByteBuffer {
-    switch response {
-    case .done:
-      if !successTexts.isEmpty, let text = successTexts.removeValue(forKey: request) {
-        return SocketFrames(message: text)?.bytes ?? ByteBuffer()
-      }
-      var buffer = context.channel.allocator.buffer(capacity: 64)
-      buffer.writeSuccessFrame(request: request)
-      return buffer
-    case .listening(let warnings): return ok(request) { $0.warnings(warnings) }
-    case .value(let node):
-      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return failure(.tooBig, request) }
-      return SocketFrames(message: ServerResponse(request, .ok, node).json())?.bytes
-        ?? failure(.tooBig, request)
-    case .failure(let error):
-      successTexts[request] = nil
-      return failure(error, request)
-    }
-  }
-
-  private func failure(_ error: RealtimeError, _ request: Int64) -> ByteBuffer {
-    SocketFrames(message: ServerResponse(request, error).json())?.bytes ?? ByteBuffer()
-  }
-
-  private func ok(_ request: Int64, _ write: (inout JSONWriter) -> Void) -> ByteBuffer {
-    SocketFrames(message: ServerResponse.json(request, .ok, write))?.bytes ?? ByteBuffer()
-  }
-}
-
-extension JSONWriter {
-  /// Writes the payload of a listen's success.
-  fileprivate mutating func warnings(_ warnings: [String]) {
-    beginObject()
-    if !warnings.isEmpty {
-      key("w")
-      beginArray()
-      for warning in warnings { string(warning) }
-      endArray()
-    }
-    endObject()
+  func refuse(_ reason: String, code: UInt16) {
+    send(ServerControl.error(reason).json())
+    close(code: code, "")
   }
 }

@@ -10,8 +10,8 @@ struct SocketRequest: Sendable {
   var namespace: String
   /// The session this client had before, which ends now.
   var lastSession: String?
-  /// Whether the client wants to go on with a session of long polling on this socket.
-  var isUpgrade: Bool
+  /// The session of long polling that the client wants to go on with on this socket.
+  var upgradedSession: String?
   /// The answer to the client's key.
   var accept: String
 
@@ -38,7 +38,7 @@ struct SocketRequest: Sendable {
     self.host = host
     namespace = endpoint.namespace(parameter: target["ns"], host: host)
     lastSession = target["ls"].flatMap { $0.isEmpty ? nil : $0 }
-    isUpgrade = target["s"].map { !$0.isEmpty } ?? false
+    upgradedSession = target["s"].flatMap { $0.isEmpty ? nil : $0 }
     accept = Self.accept(key)
   }
 

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
-extension SocketHandler {
+extension RealtimeSession {
   /// Hands a request to the engine or answers it.
   func perform(_ request: ClientRequest, on connection: RealtimeConnection) {
     let number = request.number

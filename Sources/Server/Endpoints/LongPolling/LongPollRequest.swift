@@ -1,0 +1,113 @@
+// A request of long polling, from its parameters.
+
+import NIOHTTP1
+
+/// What a browser's poll asks for.
+enum LongPollRequest: Sendable {
+  /// Begin a session.
+  case start(Start)
+  /// Take these pieces, and answer when there is something to tell.
+  case poll(Poll)
+  /// The page whose end tells that the client has gone.
+  case disconnectFrame(id: String, password: String)
+  /// The client has gone.
+  case disconnect(id: String, password: String)
+
+  struct Start: Sendable {
+    var namespace: String
+    var host: String
+    /// The client's number for its functions, digits only; empty for functions without any.
+    var callback: String
+    /// The session that this client had before, which ends now.
+    var lastSession: String?
+  }
+
+  struct Poll: Sendable {
+    var id: String
+    var password: String
+    /// The client's number of this poll, by which it is known whether polls overtook each other.
+    var serial: Int
+    var segments: [Segment]
+  }
+
+  /// Reads a request.
+  ///
+  /// - Throws: ``RESTError`` that says what is wrong with it.
+  init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
+    guard head.method == .GET else {
+      throw RESTError(.methodNotAllowed, "Long polling uses GET only.")
+    }
+    if target["start"] == "t" {
+      self = .start(try Start(head, target, endpoint))
+      return
+    }
+    let id = target["id"] ?? ""
+    let password = target["pw"] ?? ""
+    guard LongPollName.isValid(id), LongPollName.isValid(password) else {
+      throw RESTError(
+        .badRequest, "Long polling needs start=t, or the id and pw that the start was answered with.")
+    }
+    if target["disconn"] == "t" {
+      self = .disconnect(id: id, password: password)
+    } else if target["dframe"] == "t" {
+      self = .disconnectFrame(id: id, password: password)
+    } else {
+      let segments = try Segment.all(in: target)
+      self = .poll(
+        Poll(id: id, password: password, serial: Int(target["ser"] ?? "") ?? 0, segments: segments))
+    }
+  }
+}
+
+extension LongPollRequest.Start {
+  fileprivate init(
+    _ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint
+  ) throws(RESTError) {
+    if let version = target["v"], version != "5" {
+      throw RESTError(
+        .badRequest, "Protocol version \(version) is not supported; this server speaks version 5.")
+    }
+    callback = target["cb"] ?? ""
+    // It becomes part of a script.
+    guard callback.utf8.count <= 20, callback.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      throw RESTError(.badRequest, "cb must be a number.")
+    }
+    host = head.headers.first(name: "host") ?? ""
+    namespace = endpoint.namespace(parameter: target["ns"], host: host)
+    lastSession = target["ls"].flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+extension Segment {
+  /// The pieces that a poll carries: `seg0`, `ts0` and `d0`, and so on while there are any.
+  fileprivate static func all(in target: RequestTarget) throws(RESTError) -> [Segment] {
+    var segments: [Segment] = []
+    while let number = target["seg\(segments.count)"] {
+      let index = segments.count
+      guard let number = Int(number), let total = Int(target["ts\(index)"] ?? ""), number >= 0, total > 0,
+        let text = target["d\(index)"]
+      else {
+        throw RESTError(
+          .badRequest, "seg\(index) needs a number from 0, ts\(index) one from 1, and d\(index) its text.")
+      }
+      segments.append(Segment(number: number, total: total, text: text))
+    }
+    return segments
+  }
+}
+
+/// Names and passwords of long-polling sessions: 22 letters and digits, some 130 bits of the system's randomness.
+enum LongPollName {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+
+  static func make() -> String {
+    var random = SystemRandomNumberGenerator()
+    let symbols = (0..<22).map { _ in alphabet[Int.random(in: alphabet.indices, using: &random)] }
+    return String(decoding: symbols, as: UTF8.self)
+  }
+
+  /// Whether a text may stand in a script or a page.
+  static func isValid(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(alphabet.contains)
+  }
+}

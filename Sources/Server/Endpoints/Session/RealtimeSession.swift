@@ -1,0 +1,247 @@
+// One session of protocol v5, whatever carries it: requests to the engine, its answers and pushes to the transport.
+//
+// Invariants
+//   1. Requests go to the engine in the order in which they came; answers leave in that order too, also those
+//      that the session gives itself.
+//   2. How many requests, and how many bytes of them, wait for answers is known, so that a transport stops reading.
+//   3. Confined to one event loop; after `end()` nothing reaches the transport.
+
+import Logging
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+import RealtimeWire
+
+final class RealtimeSession {
+  let endpoint: RealtimeEndpoint
+  /// How the transport wants messages.
+  private let form: MessageForm
+  private var transport: (any SessionTransport)?
+  private var connection: RealtimeConnection?
+  private var sink: LoopSink?
+
+  /// Requests handed to the engine, and answers that came back.
+  private(set) var submitted = 0
+  private(set) var answered = 0
+  /// The bytes of the requests that the engine has not answered, in order, and their sum.
+  private var sizes = CircularBuffer<Int>(initialCapacity: 0)
+  private(set) var outstandingBytes = 0
+  /// The bytes of the message being handled.
+  private var messageBytes = 0
+  /// The session's own answers that wait for the engine's before them.
+  private var waiting: [(after: Int, message: ByteBuffer)] = []
+  /// What the engine's plain success means for requests that promise more than that.
+  var successTexts: [Int64: [UInt8]] = [:]
+  /// The query objects of filtered listens, as they were sent, by tag.
+  var queryTexts: [Int64: [UInt8]] = [:]
+
+  init(_ endpoint: RealtimeEndpoint, form: MessageForm) {
+    self.endpoint = endpoint
+    self.form = form
+  }
+
+  // MARK: Life
+
+  /// Begins a session, which ends the one that the client had before.
+  ///
+  /// - Returns: the session's name.
+  func open(
+    _ database: RealtimeDatabase, lastSession: String?, on eventLoop: any EventLoop,
+    over transport: any SessionTransport
+  ) -> String {
+    self.transport = transport
+    let sink = LoopSink(endpoint.sinkGroup(of: eventLoop), self)
+    self.sink = sink
+    if let lastSession { database.takeOver(session: lastSession) }
+    let connection = database.connect(as: .anonymous, to: sink)
+    self.connection = connection
+    return connection.session
+  }
+
+  /// Ends the session in the engine, and all that goes to the transport.
+  func end() {
+    connection?.close()
+    connection = nil
+    sink?.detach()
+    sink = nil
+    transport = nil
+    waiting = []
+  }
+
+  /// Whether every request was answered.
+  var isIdle: Bool { submitted == answered && waiting.isEmpty }
+
+  /// Whether so many requests, or so many bytes of them, wait for their answers.
+  func isFull(_ requests: Int, _ bytes: Int) -> Bool {
+    submitted - answered + waiting.count >= requests || outstandingBytes >= bytes
+  }
+
+  // MARK: Requests
+
+  /// Reads a message and does what it asks; a control message is the transport's own affair.
+  func receive(_ bytes: UnsafeRawBufferPointer) -> ClientControl? {
+    do throws(WireError) {
+      switch try ClientMessage(json: bytes) {
+      case .control(let control): return control
+      case .request(let request): perform(request, size: bytes.count)
+      }
+    } catch {
+      transport?.refuse(error.reason, code: error.closeCode)
+    }
+    return nil
+  }
+
+  /// Does what a request asks; it counts as `size` bytes until it is answered.
+  func perform(_ request: ClientRequest, size: Int) {
+    guard let connection else { return }
+    messageBytes = size
+    perform(request, on: connection)
+  }
+
+  /// Answers a message that is too large to be kept, of which only the beginning is there.
+  func receiveOversized(beginning: [UInt8]) {
+    let number = beginning.withUnsafeBytes { ClientMessage.requestNumber(inBeginning: $0) }
+    if let number {
+      reply(ServerResponse(number, .writeTooBig).json())
+    } else {
+      transport?.refuse("The message is too large.", code: 1009)
+    }
+  }
+
+  /// Counts a request that the engine will answer.
+  func willBeAnswered() {
+    submitted += 1
+    sizes.append(messageBytes)
+    outstandingBytes += messageBytes
+  }
+
+  /// Sends the session's own answer to a request, behind the answers to the requests before it.
+  func reply(_ message: [UInt8]) {
+    guard let bytes = form.bytes(message) else { return }
+    if answered == submitted {
+      transport?.write(bytes, counted: false)
+    } else {
+      waiting.append((submitted, bytes))
+    }
+  }
+}
+
+// MARK: Answers and pushes
+
+extension RealtimeSession: LoopReceiver {
+  func receive(_ outputs: [RealtimeOutput]) {
+    for output in outputs {
+      switch output {
+      case .push(let push): self.push(push)
+      case .response(let request, let response): answer(bytes(of: response, to: request))
+      }
+    }
+    transport?.flush()
+    transport?.requestsWereAnswered()
+  }
+
+  func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
+    let form = form
+    switch output {
+    case .push(let push) where push.estimatedSize >= endpoint.limits.loopEncodingBytes:
+      return { form.encoded(push).bytes }
+    case .response(let request, .value(let node))
+    where node.estimatedSize >= endpoint.limits.loopEncodingBytes:
+      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return nil }
+      return { form.bytes(ServerResponse(request, .ok, node).json()) }
+    default: return nil
+    }
+  }
+
+  func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
+    switch output {
+    // The push has kept what was encoded.
+    case .push(let push): self.push(push)
+    case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
+    }
+    transport?.flush()
+    transport?.requestsWereAnswered()
+  }
+
+  /// Writes the engine's answer to the oldest request, and the session's own that waited for it.
+  private func answer(_ message: ByteBuffer) {
+    answered += 1
+    outstandingBytes -= sizes.popFirst() ?? 0
+    transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
+    while let first = waiting.first, first.after <= answered {
+      waiting.removeFirst()
+      transport?.write(first.message, counted: false)
+    }
+  }
+
+  private func push(_ push: RealtimePush) {
+    if case .cancel = push.body {
+      let query = push.tag.flatMap { queryTexts.removeValue(forKey: $0) }
+      if let bytes = form.bytes(ServerPush.cancel(path: push.path, queryText: query).json()) {
+        transport?.write(bytes, counted: false)
+      }
+      return
+    }
+    let encoded = form.encoded(push)
+    if let bytes = encoded.bytes {
+      transport?.write(bytes, counted: encoded.mustBeCounted())
+    } else {
+      // More pieces than a client can count; going on without it would show it a state that never was.
+      transport?.refuse(RealtimeError.tooBig.message, code: 1009)
+    }
+  }
+
+  private func bytes(of response: RealtimeResponse, to request: Int64) -> ByteBuffer {
+    switch response {
+    case .done:
+      if !successTexts.isEmpty, let text = successTexts.removeValue(forKey: request) {
+        return form.bytes(text) ?? ByteBuffer()
+      }
+      return form.success(request)
+    case .listening(let warnings):
+      return form.bytes(ServerResponse.json(request, .ok) { $0.warnings(warnings) }) ?? ByteBuffer()
+    case .value(let node):
+      guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return failure(.tooBig, request) }
+      return form.bytes(ServerResponse(request, .ok, node).json()) ?? failure(.tooBig, request)
+    case .failure(let error):
+      successTexts[request] = nil
+      return failure(error, request)
+    }
+  }
+
+  private func failure(_ error: RealtimeError, _ request: Int64) -> ByteBuffer {
+    form.bytes(ServerResponse(request, error).json()) ?? ByteBuffer()
+  }
+}
+
+extension WireError {
+  /// What a client is told that sent this.
+  var reason: String {
+    switch self {
+    case .notJSON(let error): "The message is not JSON: \(error)"
+    case .notAMessage(let reason): "The message is not one of protocol version 5: \(reason)"
+    }
+  }
+
+  /// The close code of a WebSocket for it (RFC 6455, section 7.4.1).
+  var closeCode: UInt16 {
+    switch self {
+    case .notJSON: 1007
+    case .notAMessage: 1002
+    }
+  }
+}
+
+extension JSONWriter {
+  /// Writes the payload of a listen's success.
+  fileprivate mutating func warnings(_ warnings: [String]) {
+    beginObject()
+    if !warnings.isEmpty {
+      key("w")
+      beginArray()
+      for warning in warnings { string(warning) }
+      endArray()
+    }
+    endObject()
+  }
+}

@@ -1,0 +1,58 @@
+// What a session needs of whatever carries its messages: a WebSocket, or the polls of a browser that has none.
+
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+
+/// What carries a session's messages to its client; confined to the session's event loop.
+protocol SessionTransport: AnyObject {
+  /// Takes a message in the session's form; it need not leave before ``flush()``.
+  ///
+  /// - Parameter counted: whether the bytes count in what the server holds until they have gone out.
+  func write(_ message: ByteBuffer, counted: Bool)
+  /// Has the messages taken so far leave.
+  func flush()
+  /// Hears that the engine has answered requests, so that more may be taken.
+  func requestsWereAnswered()
+  /// Tells the client what is wrong with what it sent, and ends the connection.
+  ///
+  /// - Parameter code: the reason as the close code of a WebSocket (RFC 6455, section 7.4.1).
+  func refuse(_ reason: String, code: UInt16)
+}
+
+/// The form in which a transport takes messages.
+enum MessageForm: Sendable {
+  /// The frames of a WebSocket, headers included.
+  case frames
+  /// The JSON text.
+  case text
+
+  /// A message in this form; nil if it has more pieces than a client can count.
+  func bytes(_ message: [UInt8]) -> ByteBuffer? {
+    switch self {
+    case .frames: SocketFrames(message: message)?.bytes
+    case .text: ByteBuffer(bytes: message)
+    }
+  }
+
+  /// A push in this form, made once for all listeners that are told the same.
+  func encoded(_ push: RealtimePush) -> EncodedPush {
+    switch self {
+    case .frames: SocketFrames.encoded(push)
+    case .text:
+      push.encoded(as: PushText.self) { PushText(push: EncodedPush(ByteBuffer(bytes: $0.message))) }.push
+    }
+  }
+
+  /// A request's plain success in this form, the most frequent message of all.
+  func success(_ request: Int64) -> ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.writeSuccess(request: request, framed: self == .frames)
+    return buffer
+  }
+
+  /// What a push keeps as text.
+  private struct PushText: Sendable {
+    let push: EncodedPush
+  }
+}

@@ -1,0 +1,139 @@
+// A WebSocket for a session that began with polls. The session lives on the event loop where it began; what goes to and
+// fro hops between the two.
+//
+// Invariant: requests that the session has not answered count against the same limits as on any other WebSocket.
+
+import NIOCore
+import RealtimeModel
+import RealtimeWire
+
+final class SocketRelay: SocketUser {
+  /// What came on the WebSocket for the session.
+  enum Request: Sendable {
+    case request(ClientRequest, size: Int)
+    case oversized(beginning: [UInt8])
+    case malformed(WireError)
+
+    var size: Int {
+      switch self {
+      case .request(_, let size): size
+      case .oversized(let beginning): beginning.count
+      case .malformed: 0
+      }
+    }
+  }
+
+  private let endpoint: RealtimeEndpoint
+  private let host: String
+  private let session: LongPollSessions.Handle?
+  private var socket: SocketHandler?
+  /// The sizes of the requests that are not answered, in order, and their sum.
+  private var sizes = CircularBuffer<Int>(initialCapacity: 0)
+  private var bytes = 0
+
+  /// - Parameter session: the session to go on with; nil if there is none of the name that the client gave.
+  init(_ endpoint: RealtimeEndpoint, host: String, session: LongPollSessions.Handle?) {
+    self.endpoint = endpoint
+    self.host = host
+    self.session = session
+  }
+
+  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop) {
+    self.socket = socket
+    guard let session else { return answer(isAccepted: false) }
+    let handle = Handle(self, on: eventLoop)
+    session.run { session in
+      let isAccepted = session.offer(handle)
+      handle.run { $0.answer(isAccepted: isAccepted) }
+    }
+  }
+
+  /// Tells the client whether the session goes on here.
+  private func answer(isAccepted: Bool) {
+    socket?.send((isAccepted ? ServerControl.switchAcknowledged : .reset(host: host)).json())
+    socket?.flush()
+  }
+
+  func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler) {
+    do throws(WireError) {
+      switch try ClientMessage(json: message) {
+      case .control(.ping): socket.send(ServerControl.pong.json())
+      // The client says so on both ways; the polls' end is what counts.
+      case .control: break
+      case .request(let request): forward(.request(request, size: message.count))
+      }
+    } catch {
+      forward(.malformed(error))
+    }
+  }
+
+  func receiveOversized(beginning: [UInt8]) { forward(.oversized(beginning: beginning)) }
+
+  private func forward(_ request: Request) {
+    guard let session else { return }
+    sizes.append(request.size)
+    bytes += request.size
+    session.run { $0.receive(request) }
+  }
+
+  func isFull(half: Bool) -> Bool {
+    let limits = endpoint.limits
+    let part = half ? 2 : 1
+    return sizes.count >= limits.outstandingRequests / part + part - 1
+      || bytes >= limits.outstandingRequestBytes / part + part - 1
+  }
+
+  var heldBytes: Int { bytes }
+
+  var isIdle: Bool { sizes.isEmpty }
+
+  func end() {
+    socket = nil
+    session?.run { $0.socketEnded() }
+  }
+
+  /// The session's handle on the WebSocket; every call hops to the WebSocket's event loop.
+  struct Handle: Sendable {
+    private let eventLoop: any EventLoop
+    private let relay: NIOLoopBound<SocketRelay>
+
+    fileprivate init(_ relay: SocketRelay, on eventLoop: any EventLoop) {
+      self.eventLoop = eventLoop
+      self.relay = NIOLoopBound(relay, eventLoop: eventLoop)
+    }
+
+    fileprivate func run(_ body: @escaping @Sendable (SocketRelay) -> Void) {
+      eventLoop.execute { body(relay.value) }
+    }
+
+    /// Sends messages, given as their JSON.
+    func deliver(_ messages: [ByteBuffer]) {
+      run { relay in
+        for message in messages {
+          guard let frames = SocketFrames(message: Array(message.readableBytesView)) else {
+            // Going on without it would show the client a state that never was.
+            relay.socket?.refuse(RealtimeError.tooBig.message, code: 1009)
+            return
+          }
+          relay.socket?.write(
+            frames.bytes, counted: frames.bytes.readableBytes >= EncodedPush.countedBytes)
+        }
+        relay.socket?.flush()
+      }
+    }
+
+    /// Counts requests as answered, the oldest first.
+    func acknowledge(_ count: Int) {
+      run { relay in
+        for _ in 0..<count { relay.bytes -= relay.sizes.popFirst() ?? 0 }
+        relay.socket?.requestsWereAnswered()
+      }
+    }
+
+    /// Tells the client what is wrong with what it sent, and ends the connection.
+    func refuse(_ reason: String, code: UInt16) { run { $0.socket?.refuse(reason, code: code) } }
+
+    /// Ends the connection: the session has ended.
+    func close() { run { $0.socket?.close(code: 1000, "") } }
+  }
+}

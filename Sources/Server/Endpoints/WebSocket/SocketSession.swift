@@ -1,0 +1,49 @@
+// A WebSocket with a session of its own, which every client but a browser has from the start.
+
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+import RealtimeWire
+
+final class SocketSession: SocketUser {
+  private let endpoint: RealtimeEndpoint
+  private let database: RealtimeDatabase
+  private let request: SocketRequest
+  private let session: RealtimeSession
+
+  init(_ endpoint: RealtimeEndpoint, _ database: RealtimeDatabase, _ request: SocketRequest) {
+    self.endpoint = endpoint
+    self.database = database
+    self.request = request
+    session = RealtimeSession(endpoint, form: .frames)
+  }
+
+  func begin(_ socket: SocketHandler, on eventLoop: any EventLoop) {
+    let name = session.open(database, lastSession: request.lastSession, on: eventLoop, over: socket)
+    let hello = ServerHello(timestamp: endpoint.now(), host: request.host, sessionID: name)
+    socket.send(ServerControl.hello(hello).json())
+  }
+
+  func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler) {
+    if case .ping? = session.receive(message) { socket.send(ServerControl.pong.json()) }
+  }
+
+  func receiveOversized(beginning: [UInt8]) { session.receiveOversized(beginning: beginning) }
+
+  func isFull(half: Bool) -> Bool { session.isFull(endpoint.limits, half: half) }
+
+  var heldBytes: Int { session.outstandingBytes }
+
+  var isIdle: Bool { session.isIdle }
+
+  func end() { session.end() }
+}
+
+extension RealtimeSession {
+  /// Whether as many requests wait for answers as the limits allow, or with `half`, more than half of that.
+  func isFull(_ limits: RealtimeEndpointLimits, half: Bool) -> Bool {
+    let part = half ? 2 : 1
+    return isFull(
+      limits.outstandingRequests / part + part - 1, limits.outstandingRequestBytes / part + part - 1)
+  }
+}

@@ -1,0 +1,88 @@
+// Pieces of messages in any order, more than once, and wrong.
+
+import RandomModels
+import RealtimeWire
+import Testing
+
+@testable import Endpoints
+
+@Suite("Pieces of messages that browsers send as parameters")
+struct SegmentAssemblerTests {
+  /// Messages cut into pieces of random sizes.
+  static func segments(of messages: [[UInt8]], _ random: inout SeededGenerator) -> [Segment] {
+    var segments: [Segment] = []
+    for message in messages {
+      let text = Array(LongPollClient.base64(message).utf8)
+      let size = Int.random(in: 1...40, using: &random)
+      let starts = Array(stride(from: 0, to: max(1, text.count), by: size))
+      for start in starts {
+        segments.append(
+          Segment(
+            number: segments.count, total: starts.count,
+            text: String(decoding: text[start..<min(start + size, text.count)], as: UTF8.self)))
+      }
+    }
+    return segments
+  }
+
+  @Test(
+    "pieces that overtake each other, and come twice, give each message once and in order", arguments: 1...40)
+  func anyOrder(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let messages = (0..<Int.random(in: 1...30, using: &random)).map { _ in
+      (0..<Int.random(in: 1...200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+    }
+    var segments = Self.segments(of: messages, &random)
+    // Each moves by a few places, and some come again.
+    var keyed = segments.map { (Double($0.number) + .random(in: 0...8, using: &random), $0) }
+    keyed += segments.filter { _ in .random(using: &random) }
+      .map { (Double($0.number) + .random(in: 0...20, using: &random), $0) }
+    segments = keyed.sorted { $0.0 < $1.0 }.map(\.1)
+    var assembler = SegmentAssembler(maximumBytes: 1 << 20, window: 64)
+    var received: [[UInt8]] = []
+    for segment in segments {
+      for case .assembled(let bytes) in try assembler.receive(segment) { received.append(bytes) }
+    }
+    #expect(received == messages)
+  }
+
+  @Test("a message beyond the limit is counted to its end, and the next one is whole")
+  func oversized() throws {
+    var random = SeededGenerator(seed: 5)
+    let large =
+      Array(#"{"t":"d","d":{"r":7,"a":"p","b":{"p":"/x","d":""#.utf8) + [UInt8](repeating: 0x61, count: 9000)
+    var assembler = SegmentAssembler(maximumBytes: 6000, window: 10_000)
+    var received: [MessageAssembler.Received] = []
+    for segment in Self.segments(of: [large, Array("next".utf8)], &random) {
+      received += try assembler.receive(segment)
+    }
+    #expect(received.count == 2)
+    guard case .oversized(let beginning) = received[0] else { throw RawClient.Failure.closed }
+    #expect(beginning.withUnsafeBytes { ClientMessage.requestNumber(inBeginning: $0) } == 7)
+    #expect(received[1] == .assembled(Array("next".utf8)))
+  }
+
+  @Test("pieces too far ahead, too many bytes of them, contradictions and other alphabets are told apart")
+  func faults() {
+    var window = SegmentAssembler(maximumBytes: 100, window: 4)
+    #expect(throws: SegmentAssembler.Fault.tooFarAhead) {
+      try window.receive(Segment(number: 4, total: 1, text: "AAAA"))
+    }
+    var bytes = SegmentAssembler(maximumBytes: 10, window: 100)
+    #expect(throws: SegmentAssembler.Fault.tooFarAhead) {
+      _ = try bytes.receive(Segment(number: 1, total: 1, text: "AAAAAAAA"))
+      _ = try bytes.receive(Segment(number: 2, total: 1, text: "AAAAAAAA"))
+    }
+    var total = SegmentAssembler(maximumBytes: 100, window: 4)
+    #expect(throws: SegmentAssembler.Fault.inconsistent) {
+      _ = try total.receive(Segment(number: 0, total: 2, text: "AAAA"))
+      _ = try total.receive(Segment(number: 1, total: 3, text: "AAAA"))
+    }
+    for text in ["A", "AA+A", "AA/A", "A...", "A A A", "...."] {
+      var assembler = SegmentAssembler(maximumBytes: 100, window: 4)
+      #expect(throws: SegmentAssembler.Fault.notBase64, "\(text)") {
+        try assembler.receive(Segment(number: 0, total: 1, text: text))
+      }
+    }
+  }
+}
