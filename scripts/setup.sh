@@ -12,7 +12,12 @@ command -v swift >/dev/null || {
 }
 
 missing=()
-has_header() { echo "#include <$1>" | clang -E -x c ${CPATH:+-I"$CPATH"} - >/dev/null 2>&1; }
+# clang comes with Swift, but need not be in the path where only `swift` was linked into it.
+compiler=$(command -v clang || command -v cc || command -v gcc || true)
+has_header() {
+  if [ -z "$compiler" ]; then [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]
+  else echo "#include <$1>" | "$compiler" -E -x c - >/dev/null 2>&1; fi
+}
 
 case "$(uname -s)" in
 Darwin)
@@ -52,7 +57,8 @@ esac
 
 if [ "$purpose" = test ]; then
   wanted=Tests/Clients/requirements.txt
-  if ! cmp -s "$wanted" .venv/requirements.installed 2>/dev/null; then
+  # Anew too where the Python that .venv was made with is gone, as after an upgrade of the system or a move.
+  if ! cmp -s "$wanted" .venv/requirements.installed || ! .venv/bin/python -c 'import pytest' 2>/dev/null; then
     echo "setup: installing the genuine clients (google-cloud-firestore, firebase-admin, websockets, pytest) into .venv"
     rm -rf .venv
     python3 -m venv .venv

@@ -5,13 +5,14 @@ import Testing
 
 /// A set of vectors, by folder.
 enum ConformanceVectors {
-  /// The JSON files of a folder in order of their names, nil (with a message) if no vectors are given.
-  /// A folder that should be there and is not is a failure.
-  static func files(in folder: String) throws -> [URL]? {
-    guard let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"] else {
-      print("\(folder) vectors: skipped, HEARTH_CONFORMANCE is not set")
-      return nil
-    }
+  private static let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
+
+  /// Whether there are vectors to run: tests without any are skipped, and say so.
+  static var areGiven: Bool { root != nil }
+
+  /// The JSON files of a folder in order of their names. A folder that should be there and is not is a failure.
+  static func files(in folder: String) throws -> [URL] {
+    let root = try #require(root)
     let directory = URL(fileURLWithPath: root).appendingPathComponent(folder)
     let files = try FileManager.default.contentsOfDirectory(at: directory, includingPropertiesForKeys: nil)
       .filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }

@@ -10,9 +10,11 @@ struct BloomFilterTests {
     try DocumentName(parsing: "projects/demo-books/databases/(default)/documents/books/\(id)")
   }
 
-  @Test("membership agrees with every published vector")
+  @Test(
+    "membership agrees with every published vector",
+    .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
-    guard let files = try ConformanceVectors.files(in: "bloom-filter") else { return }
+    let files = try ConformanceVectors.files(in: "bloom-filter")
     // A vector is a pair of files that differ in their ending.
     var vectors: [String: (filter: URL?, result: URL?)] = [:]
     for file in files {

@@ -1,0 +1,60 @@
+"""The check of docs/compatibility.md finds every way in which the table can claim more than was shown."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+PATH = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts" / "compatibility.py"
+SPEC = importlib.util.spec_from_file_location("compatibility", PATH)
+compatibility = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(compatibility)
+
+HEAD = "| id | side | behaviour | state | tests and notes |\n|---|---|---|---|---|\n"
+RESULTS = """<testsuites><testsuite name="t">
+<testcase classname="Module.Good" name="one()"/>
+<testcase classname="Module.Good" name="many(_:)"/>
+<testcase classname="Module.Good" name="many(_:)"><failure message="no"/></testcase>
+<testcase classname="Module.Good" name="vectors()"><skipped/></testcase>
+</testsuite></testsuites>"""
+CLIENTS = """<testsuites><testsuite name="t">
+<testcase classname="Tests.Clients.test_a" name="test_it[1]"/>
+<testcase classname="Tests.Clients.test_a" name="test_no"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    (tmp_path / "swift-testing.xml").write_text(RESULTS)
+    (tmp_path / "clients.xml").write_text(CLIENTS)
+    return compatibility.results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "row, fault",
+    [
+        ("| A.1 | S | x | works | `Good/one`, `test_a.py::test_it`; as `GET /` says |", None),
+        (r"| A.1 | S | a \| b | not yet |  |", None),
+        ("| A.1 | S | x | works | `Good/none` |", "did not run"),
+        ("| A.1 | S | x | works | `Good/many` |", "ended as failure"),
+        ("| A.1 | S | x | works | `test_a.py::test_no` |", "ended as skipped"),
+        ("| A.1 | S | x | works | nothing |", "without a test"),
+        ("| A.1 | S | x | partly | `Good/one()` |", "is not how a test is named"),
+        ("| A.1 | S | x | works | `Good/one`, `test_a.py::test_it[1]` |", "is not how a test is named"),
+        ("| A.1 | S | x | done | `Good/one` |", "is none of"),
+        ("| A.1 | S | a | b | works | `Good/none` |", "is no row"),
+        ("| A-1 | S | x | works | `Good/none` |", "is no row"),
+        ("| A.1 | S | x | works | `Good/one` |\n| A.1 | S | x | works | `Good/one` |", "stands twice"),
+        ("", "no rows"),
+    ],
+)
+def test_a_claim_that_was_not_shown_is_a_fault(outcome, row, fault):
+    faults, _, _ = compatibility.check(HEAD + row, outcome, has_vectors=True)
+    assert [fault in found for found in faults] == ([True] if fault else [])
+
+
+def test_a_skipped_test_is_a_fault_where_its_vectors_are(outcome):
+    table = HEAD + "| A.1 | S | x | works | `Good/vectors` |"
+    faults, _, _ = compatibility.check(table, outcome, has_vectors=True)
+    assert len(faults) == 1 and "ended as skipped" in faults[0]
+    assert compatibility.check(table, outcome, has_vectors=False) == ([], {"works": 1}, {"A.1"})
