@@ -19,7 +19,7 @@ struct FullDisk {
     defer { umount2(data, Int32(MNT_DETACH)) }
     let path = scratch.path + "/notes"
     let ending = try Child.run(
-      Child.own, ["write", data, path, "\(Transaction.firstLarge)", "5000", "8", "sync"])
+      Child.own, ["write", data, path, "\(Transaction.firstLarge)", "5000", "8", "sync", "0"])
     let notes = try Notes(path)
     var problems = notes.wrong
     if ending != .exited(0) { problems.append("the child ended as \(ending)") }

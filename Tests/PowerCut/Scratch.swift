@@ -25,6 +25,34 @@ final class Scratch {
     return path
   }
 
+  /// Copies the files of a directory into another.
+  static func copy(_ from: String, to: String) throws {
+    guard let entries = opendir(from) else { throw CrashError("cannot list \(from)") }
+    defer { closedir(entries) }
+    while let entry = readdir(entries) {
+      let name = Scratch.name(entry)
+      if name != ".", name != ".." { try copyFile(from + "/" + name, to: to + "/" + name) }
+    }
+  }
+
+  private static func copyFile(_ from: String, to: String) throws {
+    guard let source = fopen(from, "r") else { throw CrashError("cannot open \(from)") }
+    defer { fclose(source) }
+    guard let target = fopen(to, "w") else { throw CrashError("cannot open \(to)") }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    var isWhole = true
+    while case let count = fread(&buffer, 1, buffer.count, source), count > 0 {
+      isWhole = fwrite(buffer, 1, count, target) == count && isWhole
+    }
+    guard fclose(target) == 0, isWhole else { throw CrashError("cannot copy \(from)") }
+  }
+
+  private static func name(_ entry: UnsafeMutablePointer<dirent>) -> String {
+    withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+      pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+  }
+
   static func move(_ from: String, to: String) throws {
     remove(to)
     guard rename(from, to) == 0 else { throw CrashError("cannot rename \(from)") }
@@ -34,9 +62,7 @@ final class Scratch {
   static func remove(_ path: String) {
     if let entries = opendir(path) {
       while let entry = readdir(entries) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        }
+        let name = Scratch.name(entry)
         if name != ".", name != ".." { remove(path + "/" + name) }
       }
       closedir(entries)

@@ -7,7 +7,7 @@ import EmbeddedStore
 import Glibc
 import OrderedStore
 
-/// One child's work: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync`.
+/// One child's work: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
 struct Workload {
   private let directory: String
   private let acknowledgements: Acknowledgements
@@ -15,6 +15,8 @@ struct Workload {
   private let count: Int
   private let workers: Int
   private let syncs: Bool
+  /// How far the child's clock is set back.
+  private let hoursBehind: UInt64
 
   static let databaseName = "firestore/projects/crash/databases/(default)"
   static let history = HistoryWindow.seconds(86_400)
@@ -22,8 +24,8 @@ struct Workload {
   private static let refusals = 5
 
   init(arguments: [String]) throws {
-    guard arguments.count == 6, let first = Int(arguments[2]), let count = Int(arguments[3]),
-      let workers = Int(arguments[4])
+    guard arguments.count == 7, let first = Int(arguments[2]), let count = Int(arguments[3]),
+      let workers = Int(arguments[4]), let hoursBehind = UInt64(arguments[6])
     else { throw CrashError("the child got wrong arguments") }
     directory = arguments[0]
     acknowledgements = try Acknowledgements(arguments[1])
@@ -31,12 +33,15 @@ struct Workload {
     self.count = count
     self.workers = workers
     syncs = arguments[5] == "sync"
+    self.hoursBehind = hoursBehind
   }
 
-  static func options(syncs: Bool) -> EmbeddedOptions {
+  static func options(syncs: Bool, hoursBehind: UInt64 = 0) -> EmbeddedOptions {
+    let clock = StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
     // So small a memtable that tables are written and merged within one child's life.
     var options = EmbeddedOptions(
-      store: StoreOptions(trimmingInterval: 0), blockCacheBytes: 4 << 20, memtableBytes: 64 << 10)
+      store: StoreOptions(clock: clock, trimmingInterval: 0), blockCacheBytes: 4 << 20,
+      memtableBytes: 64 << 10)
     options.syncsCommits = syncs
     return options
   }
@@ -44,7 +49,8 @@ struct Workload {
   func run() async throws {
     let database: any OrderedDatabase
     do {
-      let store = try await EmbeddedStore.open(directory: directory, Workload.options(syncs: syncs))
+      let store = try await EmbeddedStore.open(
+        directory: directory, Workload.options(syncs: syncs, hoursBehind: hoursBehind))
       database = try await store.database(named: Workload.databaseName, history: Workload.history)
     } catch let error as StoreError {
       acknowledgements.note("refused open \(error)")
