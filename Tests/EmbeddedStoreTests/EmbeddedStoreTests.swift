@@ -40,6 +40,37 @@ struct EmbeddedStoreTests {
     try await EmbeddedStore.open(directory: scratch.path).close()
   }
 
+  @Test("whoever closes a store, first or second, finds the directory free afterwards")
+  func closedTwice() async throws {
+    let scratch = try ScratchDirectory()
+    for _ in 0..<5 {
+      let store = try await EmbeddedStore.open(directory: scratch.path)
+      let database = try await store.database(named: "a", history: .openReads)
+      for byte in UInt8(0)..<20 {
+        database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<2 { group.addTask { try await store.close() } }
+        try await group.next()
+        let again = try await EmbeddedStore.open(directory: scratch.path)
+        // What was in line when the store closed has been carried out.
+        let same = try await again.database(named: "a", history: .openReads)
+        #expect(try await same.read(at: nil) { try $0.get([19])?.value } == [19])
+        try await again.close()
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  @Test("no two files of a directory differ by case alone, so that any file system will do")
+  func fileNames() async throws {
+    let scratch = try ScratchDirectory()
+    let store = try await EmbeddedStore.open(directory: scratch.path)
+    let names = try FileManager.default.contentsOfDirectory(atPath: scratch.path)
+    #expect(Set(names.map { $0.lowercased() }).count == names.count, "\(names)")
+    try await store.close()
+  }
+
   @Test("what is not in memory is read on a thread that may block, and is in memory afterwards")
   func readsFromDisk() async throws {
     let scratch = try ScratchDirectory()

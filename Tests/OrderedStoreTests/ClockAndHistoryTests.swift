@@ -107,6 +107,20 @@ struct ClockAndHistoryTests {
     try await store.close()
   }
 
+  @Test("the longest window keeps everything")
+  func endlessWindow() async throws {
+    let clock = StillClock()
+    let store = try EngineStore(MemoryEngine(), StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let database = try await store.database(named: "a", history: .seconds(.max))
+    let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
+    _ = try await database.execute(validating: nil) { try $0.set([1], [2]) }
+    clock.move(seconds: 1_000_000_000)
+    _ = try await database.execute(validating: nil) { try $0.set([1], [3]) }
+    try await store.trimNow()
+    #expect(try await database.read(at: first) { try $0.get([1])?.value } == [1])
+    try await store.close()
+  }
+
   @Test("a read set older than what is remembered in memory is still judged rightly")
   func oldReadSets() async throws {
     let clock = StillClock()

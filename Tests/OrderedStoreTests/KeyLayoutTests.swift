@@ -68,7 +68,7 @@ struct KeyLayoutTests {
         batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0)
       }
     }
-    try engine.commit(batch, sync: true)
+    try engine.commit(batch)
     let error = #expect(throws: StoreError.self) { try EngineStore(engine, StoreOptions()) }
     #expect(error?.code == .corrupted)
     #expect(error?.message.contains("format 9") == true)
@@ -85,7 +85,7 @@ struct KeyLayoutTests {
         batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0)
       }
     }
-    try engine.commit(batch, sync: true)
+    try engine.commit(batch)
     // The next commit publishes a state that holds the damage.
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     for read: @Sendable (any ReadView) throws -> Void in [

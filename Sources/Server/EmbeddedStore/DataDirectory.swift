@@ -1,6 +1,6 @@
 // The directory of one store, held by one process at a time.
 //
-// Invariant: whoever has a DataDirectory holds a lock on its file `lock`, which the kernel lets go when the process
+// Invariant: whoever has a DataDirectory holds a lock on its file `holder`, which the kernel lets go when the process
 // ends in whatever way. The file tells the next comer who holds it.
 
 #if canImport(Darwin)
@@ -23,7 +23,8 @@ final class DataDirectory: Sendable {
   init(_ path: String) throws {
     self.path = path
     try DataDirectory.create(path)
-    let file = path + "/lock"
+    // Not `lock`: RocksDB locks a file `LOCK`, which is the same file where case does not count.
+    let file = path + "/holder"
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw DataDirectory.failure("cannot open \(file)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {

@@ -22,12 +22,12 @@ final class RocksEngine: StorageEngine {
 
   func makeBatch() -> any EngineBatch { RocksBatch() }
 
-  func commit(_ batch: any EngineBatch, sync: Bool) throws {
+  func commit(_ batch: any EngineBatch) throws {
     guard let batch = batch as? RocksBatch else { throw StoreError(.corrupted, "a batch of another engine") }
     guard let handle = handle.withLock({ $0 }) else { throw RocksEngine.isClosed }
     RocksHandle.countNothing()
     try RocksError.check("writing to \(path)") { error in
-      rocksdb_write(handle.database, sync ? handle.synced : handle.unsynced, batch.inKeyOrder(), error)
+      rocksdb_write(handle.database, handle.synced, batch.inKeyOrder(), error)
     }
   }
 

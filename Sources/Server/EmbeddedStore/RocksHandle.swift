@@ -11,7 +11,6 @@ internal import OrderedStore
 final class RocksHandle: @unchecked Sendable {
   let database: OpaquePointer
   let synced: OpaquePointer
-  let unsynced: OpaquePointer
   private let options: OpaquePointer
   private let cache: OpaquePointer
   private let directory: DataDirectory
@@ -22,13 +21,13 @@ final class RocksHandle: @unchecked Sendable {
     let capacity = settings.blockCacheBytes ?? SystemMemory.bytes / 4
     guard let options = rocksdb_options_create(),
       let cache = rocksdb_cache_create_lru(max(capacity, 1 << 20)),
-      let synced = rocksdb_writeoptions_create(), let unsynced = rocksdb_writeoptions_create()
+      let synced = rocksdb_writeoptions_create()
     else { throw StoreError.unavailable("RocksDB is out of memory") }
     RocksHandle.configure(options, cache, settings)
     rocksdb_writeoptions_set_sync(synced, settings.syncsCommits ? 1 : 0)
-    rocksdb_writeoptions_set_sync(unsynced, 0)
     var database: OpaquePointer?
     do {
+      try LogDamage(directory.path).check(options)
       try RocksError.check("opening \(directory.path)") { error in
         database = rocksdb_open(options, directory.path, error)
       }
@@ -36,7 +35,6 @@ final class RocksHandle: @unchecked Sendable {
       self.database = database
     } catch {
       rocksdb_writeoptions_destroy(synced)
-      rocksdb_writeoptions_destroy(unsynced)
       rocksdb_options_destroy(options)
       rocksdb_cache_destroy(cache)
       throw error
@@ -44,7 +42,6 @@ final class RocksHandle: @unchecked Sendable {
     self.options = options
     self.cache = cache
     self.synced = synced
-    self.unsynced = unsynced
     self.directory = directory
     self.closed = closed
   }
@@ -53,7 +50,6 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_cancel_all_background_work(database, 1)
     rocksdb_close(database)
     rocksdb_writeoptions_destroy(synced)
-    rocksdb_writeoptions_destroy(unsynced)
     rocksdb_options_destroy(options)
     rocksdb_cache_destroy(cache)
     closed.withLock { $0 = true }
@@ -68,7 +64,7 @@ final class RocksHandle: @unchecked Sendable {
   {
     rocksdb_options_set_create_if_missing(options, 1)
     rocksdb_options_set_paranoid_checks(options, 1)
-    // Point in time: replay stops at the first torn record, which no sync has covered.
+    // Point in time: replay stops at the first torn record, which no sync has covered (LogDamage sees to that).
     rocksdb_options_set_wal_recovery_mode(options, 2)
     // A small memtable and log keep the replay after a kill short.
     rocksdb_options_set_write_buffer_size(options, max(settings.memtableBytes, 64 << 10))

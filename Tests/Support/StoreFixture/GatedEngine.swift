@@ -24,7 +24,7 @@ package final class GatedEngine: StorageEngine {
 
   package func makeBatch() -> any EngineBatch { engine.makeBatch() }
 
-  package func commit(_ batch: any EngineBatch, sync: Bool) throws {
+  package func commit(_ batch: any EngineBatch) throws {
     state.withLock { $0.waiting += 1 }
     state.broadcast()
     let failure = state.wait { state -> StoreError?? in
@@ -34,7 +34,7 @@ package final class GatedEngine: StorageEngine {
       return .some(state.failure)
     }
     if let failure { throw failure }
-    try engine.commit(batch, sync: sync)
+    try engine.commit(batch)
   }
 
   package func reclaim(from start: [UInt8], to end: [UInt8]) {}

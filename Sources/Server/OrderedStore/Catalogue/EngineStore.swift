@@ -9,6 +9,9 @@ package final class EngineStore: OrderedStore {
   private struct Registry {
     var open: [String: DatabaseCore] = [:]
     var closed = false
+    var finished = false
+    /// Who waits for the end.
+    var closers: [CheckedContinuation<Void, Never>] = []
   }
 
   private let engine: any StorageEngine
@@ -39,7 +42,7 @@ package final class EngineStore: OrderedStore {
     if found == nil {
       let batch = engine.makeBatch()
       CatalogueRows.putFormat(in: batch)
-      try engine.commit(batch, sync: true)
+      try engine.commit(batch)
     }
     let now = options.clock.now()
     if now + CommitPipeline.ceilingLead * 2 < bootVersion.microseconds {
@@ -85,15 +88,22 @@ package final class EngineStore: OrderedStore {
   }
 
   package func close() async throws {
-    let first = registry.withLock { registry in
-      defer { registry.closed = true }
-      return !registry.closed
-    }
-    guard first else { return }
     await withCheckedContinuation { continuation in
+      let (begins, isOver) = registry.withLock { registry in
+        defer { registry.closed = true }
+        if !registry.finished { registry.closers.append(continuation) }
+        return (!registry.closed, registry.finished)
+      }
+      if isOver { continuation.resume() }
+      guard begins else { return }
       _ = DedicatedThread {
         self.finish()
-        continuation.resume()
+        let closers = self.registry.withLock { registry in
+          registry.finished = true
+          defer { registry.closers = [] }
+          return registry.closers
+        }
+        for closer in closers { closer.resume() }
       }
     }
   }
@@ -240,7 +250,7 @@ package final class EngineStore: OrderedStore {
     let batch = engine.makeBatch()
     CatalogueRows.putCeiling(max(newest, bootVersion), in: batch)
     do {
-      try engine.commit(batch, sync: true)
+      try engine.commit(batch)
     } catch {
       options.report("the last write of the closing store failed; nothing acknowledged is touched: \(error)")
     }

@@ -162,12 +162,12 @@ final class CommitPipeline: Sendable {
       let now = max(options.clock.now(), group.newest.microseconds)
       let raised = Version(microseconds: now + CommitPipeline.ceilingLead)
       CatalogueRows.putCeiling(raised, in: group.batch)
-      try engine.commit(group.batch, sync: true)
+      try engine.commit(group.batch)
       ceiling.withLock { $0 = max($0, raised) }
       return engine.snapshot()
     }
     guard !group.batch.isEmpty else { return nil }
-    try engine.commit(group.batch, sync: true)
+    try engine.commit(group.batch)
     return engine.snapshot()
   }
 

@@ -14,7 +14,7 @@ package final class MemoryEngine: StorageEngine {
 
   package func makeBatch() -> any EngineBatch { MemoryBatch() }
 
-  package func commit(_ batch: any EngineBatch, sync: Bool) throws {
+  package func commit(_ batch: any EngineBatch) throws {
     guard let batch = batch as? MemoryBatch else {
       throw StoreError(.corrupted, "a batch of another engine")
     }

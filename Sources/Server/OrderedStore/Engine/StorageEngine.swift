@@ -2,9 +2,9 @@
 // of the contract (versions, history, sequencer, group commit, log, catalogue) is built on this once, for all engines.
 //
 // Invariants an engine keeps
-//   1. A snapshot never changes, and shows only batches that are durable when `sync` was asked.
+//   1. A snapshot never changes, and shows only batches that are durable.
 //   2. A batch is applied whole or not at all, over power cuts too.
-//   3. Batches become durable in the order they were applied: a synced one makes all before it durable.
+//   3. Batches become durable in the order they were applied.
 
 /// Where a read may look, which is decided by whose thread it runs on.
 package enum ReadTier: Sendable {
@@ -29,9 +29,9 @@ package protocol StorageEngine: AnyObject, Sendable {
   /// An empty batch.
   func makeBatch() -> any EngineBatch
 
-  /// Applies a batch; with `sync` it is on disk when this returns. Called by one thread at a time or by several.
+  /// Applies a batch; it is on disk when this returns. Called by one thread at a time or by several.
   /// - Throws: ``StoreError``; the outcome is then unknown.
-  func commit(_ batch: any EngineBatch, sync: Bool) throws
+  func commit(_ batch: any EngineBatch) throws
 
   /// Gives back the space of a range that has been cleared, if the engine can at once. A hint.
   func reclaim(from start: Key, to end: Key)

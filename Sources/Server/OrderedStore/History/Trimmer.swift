@@ -5,7 +5,7 @@
 //   1. What is deleted lies at or below the floor, and the floor is written in the batch that deletes.
 //   2. A step looks at a bounded number of rows, so that commits never wait long behind it.
 // Undo rows lie by key, not by version: a sweep walks over all of them, step by step, and begins anew once the floor
-// has moved on by a part of the window. Trimming is not synced: lost trimming is done again.
+// has moved on by a part of the window.
 
 /// The trimmer of one store.
 final class Trimmer: Sendable {
@@ -111,6 +111,8 @@ final class Trimmer: Sendable {
 extension HistoryWindow {
   /// The window's length; nil if only open reads count.
   var microseconds: UInt64? {
-    if case .seconds(let seconds) = self { UInt64(max(seconds, 0)) * 1_000_000 } else { nil }
+    guard case .seconds(let seconds) = self else { return nil }
+    let (product, overflows) = UInt64(max(seconds, 0)).multipliedReportingOverflow(by: 1_000_000)
+    return overflows ? .max : product
   }
 }

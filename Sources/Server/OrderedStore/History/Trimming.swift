@@ -38,7 +38,7 @@ struct Trimming: Sendable {
     guard !batch.isEmpty else { return next }
     CatalogueRows.putFloor(floor, of: core.layout.number, in: batch)
     do {
-      try engine.commit(batch, sync: false)
+      try engine.commit(batch)
     } catch {
       throw pipeline.fail(error as? StoreError ?? StoreError.unavailable("\(error)"))
     }

@@ -48,16 +48,31 @@ extension ConformanceCheck {
         try expectEqual(after, [1], "the value after a refused write")
       }
     },
-    ConformanceCheck("a commit above 64 MiB is refused and writes nothing") { run in
-      try await run.withDatabase { database in
+    ConformanceCheck("a commit of 64 MiB is stored, and one of a byte more is refused and writes nothing") {
+      run in
+      try await run.withDatabase(history: .openReads) { database in
         let large = StoredValue(repeating: 7, count: 16 << 20)
-        try await expectError(.limitExceeded, "a commit above 64 MiB") {
-          _ = try await database.execute(validating: nil) { state in
-            for byte in UInt8(0)..<5 { try state.set([byte], large) }
+        // Four keys of a byte, and a log record of a byte more or less.
+        for (record, fits) in [(13, false), (12, true)] {
+          let commit = {
+            _ = try await database.execute(validating: nil) { state in
+              for byte in UInt8(0)..<3 { try state.set([byte], large) }
+              try state.set([3], StoredValue(large.dropLast(16)))
+              try state.log(StoredValue(repeating: 1, count: record), nil)
+            }
           }
+          if fits {
+            try await commit()
+          } else {
+            try await expectError(.limitExceeded, "a commit of 64 MiB and a byte", commit)
+          }
+          let rows = try await database.read(at: nil) { view in
+            try (UInt8(0)..<4).filter { try view.get([$0]) != nil }.count
+          }
+          try expectEqual(rows, fits ? 4 : 0, "rows")
+          let records = try await database.log(after: .zero, limit: 9).map(\.payload.count)
+          try expectEqual(records, fits ? [record] : [], "bytes of log records")
         }
-        let rows = try await database.read(at: nil) { try $0.rows(.all).count }
-        try expectEqual(rows, 0, "rows after the refused commit")
       }
     },
     ConformanceCheck(

@@ -1,0 +1,55 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+internal import OrderedStore
+
+/// A file that is read, by the system's calls. Blocks.
+final class InputFile {
+  private let path: String
+  private let descriptor: Int32
+
+  /// Opens a file.
+  /// - Throws: ``StoreError`` with the system's reason.
+  init(_ path: String) throws {
+    self.path = path
+    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw InputFile.failure("cannot open \(path)") }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Fills a buffer from an offset on; returns how many bytes there were.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws -> Int {
+    var count = 0
+    while count < buffer.count, let base = buffer.baseAddress {
+      let read = pread(descriptor, base + count, buffer.count - count, off_t(offset + count))
+      if read < 0, errno == EINTR { continue }
+      guard read >= 0 else { throw InputFile.failure("cannot read \(path)") }
+      guard read > 0 else { break }
+      count += read
+    }
+    return count
+  }
+
+  /// The names in a directory, in ascending order.
+  static func names(in directory: String) throws -> [String] {
+    guard let entries = opendir(directory) else { throw failure("cannot list \(directory)") }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  private static func failure(_ what: String, _ code: Int32 = errno) -> StoreError {
+    StoreError.unavailable("\(what): \(String(cString: strerror(code)))")
+  }
+}

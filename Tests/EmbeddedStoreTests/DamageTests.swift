@@ -1,0 +1,184 @@
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import Testing
+
+/// A store's directory as a kill left it, to be damaged in copies.
+private struct Victim {
+  static let name = "firestore/projects/p/databases/(default)"
+  private let scratch: ScratchDirectory
+  let original: String
+  /// The keys acknowledged, in order, each the only one of its record in the log.
+  private(set) var keys: [Key] = []
+
+  /// Some rows in tables, the last ones in the log alone.
+  init() async throws {
+    scratch = try ScratchDirectory()
+    let live = scratch.path + "/live"
+    original = scratch.path + "/original"
+    let store = try await EmbeddedStore.open(directory: live, Victim.options)
+    let database = try await store.database(named: Victim.name, history: .openReads)
+    for number in 0..<120 {
+      let key = Array("row \(number)".utf8)
+      _ = try await database.execute(validating: nil) { try $0.set(key, Victim.value(key)) }
+      keys.append(key)
+    }
+    // The files of a store that is open are what a kill would leave.
+    try FileManager.default.copyItem(atPath: live, toPath: original)
+    try await store.close()
+  }
+
+  private static func value(_ key: Key) -> StoredValue { (0..<100).flatMap { _ in key } }
+
+  private static var options: EmbeddedOptions {
+    EmbeddedOptions(
+      store: StoreOptions(trimmingInterval: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
+  }
+
+  var files: [String] {
+    get throws { try FileManager.default.contentsOfDirectory(atPath: original).sorted() }
+  }
+
+  /// The name of the write-ahead log, which holds the last rows.
+  var log: String { get throws { try #require(try files.last { $0.hasSuffix(".log") }) } }
+
+  func bytes(_ file: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: original + "/" + file))
+  }
+
+  /// A fresh copy to damage.
+  func copy() throws -> String {
+    let path = scratch.path + "/copy"
+    try? FileManager.default.removeItem(atPath: path)
+    try FileManager.default.copyItem(atPath: original, toPath: path)
+    return path
+  }
+
+  enum Outcome {
+    /// So many rows are there, from the first on, each as it was.
+    case rows(Int)
+    case refused(StoreError)
+    /// What is there is not what was written at any time.
+    case wrong
+  }
+
+  /// Opens a directory and looks at every row.
+  func open(_ path: String) async throws -> Outcome {
+    do {
+      let store = try await EmbeddedStore.open(directory: path, Victim.options)
+      do {
+        let database = try await store.database(named: Victim.name, history: .openReads)
+        let found = try await database.read(at: nil) { [keys] view in
+          try keys.map { try view.get($0)?.value == Victim.value($0) }
+        }
+        try await store.close()
+        let count = found.prefix { $0 }.count
+        return found.dropFirst(count).contains(true) ? .wrong : .rows(count)
+      } catch {
+        try await store.close()
+        throw error
+      }
+    } catch let error as StoreError {
+      return .refused(error)
+    }
+  }
+
+  /// Opens a damaged directory twice: what is missing must be said, the second time too. Returns the error.
+  @discardableResult
+  func expectNoSilentLoss(_ path: String, _ what: String, mayLoseLast: Bool = false) async throws
+    -> StoreError?
+  {
+    var errors: [StoreError] = []
+    for _ in 0..<2 {
+      switch try await open(path) {
+      case .rows(let count):
+        #expect(
+          count >= keys.count - (mayLoseLast ? 1 : 0), "\(what): \(count) of \(keys.count) rows, unsaid")
+      case .wrong: Issue.record("\(what): rows are missing in the middle")
+      case .refused(let error):
+        #expect([.corrupted, .unavailable].contains(error.code), "\(what): \(error)")
+        errors.append(error)
+      }
+    }
+    #expect(errors.count != 1, "\(what): refused once only")
+    return errors.first
+  }
+}
+
+@Suite("Damage of the store's files")
+struct DamageTests {
+  @Test("a flipped bit anywhere is a typed error or harmless, never a silent loss")
+  func flippedBits() async throws {
+    let victim = try await Victim()
+    for file in try victim.files {
+      let original = try victim.bytes(file)
+      for _ in 0..<(original.isEmpty ? 0 : 8) {
+        var bytes = original
+        let at = Int.random(in: 0..<bytes.count)
+        let bit = UInt8(1) << UInt8.random(in: 0..<8)
+        bytes[at] ^= bit
+        let path = try victim.copy()
+        try bytes.write(to: URL(fileURLWithPath: path + "/" + file))
+        // A damaged last record looks as a power cut in the midst of writing it does.
+        try await victim.expectNoSilentLoss(
+          path, "\(file), byte \(at) of \(bytes.count), bit \(bit)", mayLoseLast: file.hasSuffix(".log"))
+      }
+    }
+  }
+
+  @Test("a missing file is a typed error or harmless, never a silent loss")
+  func missingFiles() async throws {
+    let victim = try await Victim()
+    for file in try victim.files {
+      let path = try victim.copy()
+      try FileManager.default.removeItem(atPath: path + "/" + file)
+      try await victim.expectNoSilentLoss(path, "without \(file)")
+    }
+    let path = try victim.copy()
+    for file in try victim.files
+    where file == "CURRENT" || file.hasPrefix("MANIFEST-") || file.hasSuffix(".sst") {
+      try FileManager.default.removeItem(atPath: path + "/" + file)
+    }
+    try await victim.expectNoSilentLoss(path, "with its log alone")
+  }
+
+  @Test("damage in the middle of the log says where, and what lies before it can be had")
+  func cutBeforeDamage() async throws {
+    let victim = try await Victim()
+    let log = try victim.log
+    let path = try victim.copy()
+    var bytes = try victim.bytes(log)
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: URL(fileURLWithPath: path + "/" + log))
+    let error = try #require(try await victim.expectNoSilentLoss(path, "half of \(log)"))
+    let place = try #require(error.message.firstMatch(of: /damaged at byte ([0-9]+)/).flatMap { Int($0.1) })
+    #expect(place > 0 && place <= bytes.count / 2 && error.message.contains(log), "\(error)")
+    try bytes.prefix(place).write(to: URL(fileURLWithPath: path + "/" + log))
+    guard case .rows(let count) = try await victim.open(path) else {
+      Issue.record("the log that was cut does not open")
+      return
+    }
+    #expect(count > 0 && count < victim.keys.count)
+  }
+
+  @Test("a torn or damaged log whose rows are in tables since keeps nobody from opening the store")
+  func lingeringLog() async throws {
+    let victim = try await Victim()
+    let log = try victim.log
+    let path = try victim.copy()
+    guard case .rows(victim.keys.count) = try await victim.open(path) else {
+      Issue.record("the store does not open")
+      return
+    }
+    #expect(!FileManager.default.fileExists(atPath: path + "/" + log), "the log is still in use")
+    for damaged in [0, 100, 5000] {
+      var bytes = try victim.bytes(log)
+      bytes[damaged] ^= 4
+      try bytes.dropLast(damaged).write(to: URL(fileURLWithPath: path + "/" + log))
+      guard case .rows(victim.keys.count) = try await victim.open(path) else {
+        Issue.record("an old log, damaged at byte \(damaged), matters")
+        return
+      }
+    }
+  }
+}
