@@ -177,7 +177,7 @@ let package = Package(
     tests(
       of: "HearthServer",
       [
-        "HearthServer", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        "HearthServer", "EmbeddedStore", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
         nio("NIOConcurrencyHelpers"), log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore"]),

@@ -26,10 +26,17 @@ final class HearthProcess: Sendable {
       "hearth")
   }
 
-  init(_ arguments: [String], environment: [String: String] = [:], directory: URL? = nil) throws {
+  /// Starts the command, allowed so many open files if a number is given.
+  init(
+    _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil, openFiles: Int? = nil
+  ) throws {
     process = Process()
     process.executableURL = Self.binary
     process.arguments = arguments
+    if let openFiles {
+      process.executableURL = URL(fileURLWithPath: "/bin/sh")
+      process.arguments = ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", Self.binary.path] + arguments
+    }
     process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEARTH_") }
       .merging(environment) { _, new in new }
     if let directory { process.currentDirectoryURL = directory }

@@ -40,6 +40,25 @@ enum PlainRequest {
     return try await done.futureResult.get()
   }
 
+  /// Opens a connection; what comes back until its end is in the future.
+  static func connection(_ port: Int) async throws -> (channel: any Channel, answers: EventLoopFuture<String>)
+  {
+    let done = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: String.self)
+    do {
+      let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .channelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(Collector(done))
+          }
+        }
+        .connect(host: "127.0.0.1", port: port).get()
+      return (channel, done.futureResult)
+    } catch {
+      done.fail(error)
+      throw error
+    }
+  }
+
   /// Opens a connection, sends bytes, and never reads.
   static func deaf(_ port: Int, _ bytes: [UInt8]) async throws -> any Channel {
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -79,8 +79,9 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_options_set_max_bytes_for_level_base(options, 128 << 20)
     rocksdb_options_set_bytes_per_sync(options, 1 << 20)
     rocksdb_options_set_compression(options, Int32(rocksdb_lz4_compression))
-    // Every table stays open, so that an absent key costs its filter, and no read waits for a table to be opened.
-    rocksdb_options_set_max_open_files(options, -1)
+    // Tables stay open, so that an absent key costs its filter, and no read waits for a table to be opened: all of
+    // them, up to the store's share of what the process may open.
+    rocksdb_options_set_max_open_files(options, Int32(clamping: OpenFiles.current.tables))
     // RocksDB's own log says what it was opened with and no more. Once a write to that log has failed (a full disk),
     // a RocksDB built with assertions, as Debian's is, ends the process with the next line: there must be none.
     rocksdb_options_set_info_log_level(options, 5)

@@ -121,6 +121,7 @@ public final class HearthServer: Sendable {
       store: store, policy: policy, options: .init(createsDatabases: configuration.emulator))
     var limits = PortLimits()
     limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
+    limits.connections = ConnectionBudget(OpenFiles.current.connections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do {

@@ -1,6 +1,7 @@
 // Runs a server until the process is told to stop: the piece that `hearth serve` hands to the service group.
 
 import Dispatch
+import EmbeddedStore
 import Logging
 import ServiceLifecycle
 import UnixSignals
@@ -21,6 +22,7 @@ extension HearthServer {
   public static func serve(
     _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
+    OpenFiles.raiseLimit()
     var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
     log.logLevel = configuration.logLevel
     let service = HearthService(server: HearthServer(configuration, log: log), log: log, ready: ready)

@@ -3,6 +3,26 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
+/// The connections that all ports of a process may hold together.
+public final class ConnectionBudget: Sendable {
+  private let left: NIOLockedValueBox<Int>
+
+  /// A budget of so many connections.
+  public init(_ connections: Int) { left = NIOLockedValueBox(connections) }
+
+  /// Takes one; false if none is left.
+  func take() -> Bool {
+    left.withLockedValue { left in
+      guard left > 0 else { return false }
+      left -= 1
+      return true
+    }
+  }
+
+  /// Gives one back.
+  func giveBack() { left.withLockedValue { $0 += 1 } }
+}
+
 final class ConnectionRegistry: Sendable {
   private struct State {
     var channels: [ObjectIdentifier: any Channel] = [:]
@@ -10,10 +30,12 @@ final class ConnectionRegistry: Sendable {
   }
 
   private let maximum: Int
+  private let budget: ConnectionBudget?
   private let state = NIOLockedValueBox(State())
 
-  init(maximum: Int) {
+  init(maximum: Int, budget: ConnectionBudget?) {
     self.maximum = maximum
+    self.budget = budget
   }
 
   /// The number of open connections.
@@ -23,7 +45,7 @@ final class ConnectionRegistry: Sendable {
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let admitted = state.withLockedValue { state in
-      guard state.drained == nil, state.channels.count < maximum else { return false }
+      guard state.drained == nil, state.channels.count < maximum, budget?.take() ?? true else { return false }
       state.channels[id] = channel
       return true
     }
@@ -60,7 +82,7 @@ final class ConnectionRegistry: Sendable {
 
   private func remove(_ id: ObjectIdentifier) {
     let drained = state.withLockedValue { state -> EventLoopPromise<Void>? in
-      state.channels[id] = nil
+      if state.channels.removeValue(forKey: id) != nil { budget?.giveBack() }
       return state.channels.isEmpty ? state.drained : nil
     }
     drained?.succeed(())

@@ -46,7 +46,7 @@ public final class ListeningPort: Sendable {
     group: any EventLoopGroup, log: Logger
   ) async throws(PortError) -> ListeningPort {
     let context = try tls?.context(http2: protocols.http2 != nil)
-    let registry = ConnectionRegistry(maximum: limits.maximumConnections)
+    let registry = ConnectionRegistry(maximum: limits.maximumConnections, budget: limits.connections)
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: 1024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -55,7 +55,8 @@ public final class ListeningPort: Sendable {
         channel.eventLoop.makeCompletedFuture {
           guard registry.admit(channel) else {
             log.warning(
-              "connection refused: the port is full", metadata: ["limit": "\(limits.maximumConnections)"])
+              "connection refused: the port, or what the process may have open, is full",
+              metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
             throw PortError(.system, "The port is full.")
           }
           if let context {

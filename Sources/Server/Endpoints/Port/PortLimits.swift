@@ -7,6 +7,9 @@ public import NIOCore
 public struct PortLimits: Sendable {
   /// Open connections at once; one more is closed as soon as it is accepted.
   public var maximumConnections = 15_000
+  /// What all ports that share it may hold together: the files and sockets a process may open are one number. Nil for
+  /// as many as each port's own limit says.
+  public var connections: ConnectionBudget?
   /// How long a new connection may take to finish TLS and show which protocol it speaks.
   public var handshakeTimeout: TimeAmount = .seconds(10)
   /// How long an HTTP/1.1 connection may take until its next request's head is complete.
