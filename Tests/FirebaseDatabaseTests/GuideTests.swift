@@ -56,6 +56,7 @@ struct GuideTests {
         host: "127.0.0.1", port: channel.localAddress?.port, isSecure: false, namespace: "demo-silent"),
       host: nil, lastSession: nil, tls: nil, patience: .milliseconds(500),
       events: TransportEvents(received: { _ in }, closed: { heard.record("closed \($0 ?? "")") }))
+    #expect(Transport.handshakeTimeout == .seconds(30), "the patience that clients have")
     #expect(try await heard.next() == "closed The server did not open a WebSocket")
     transport.close()
     try await channel.close()

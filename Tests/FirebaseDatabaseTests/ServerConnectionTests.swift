@@ -192,6 +192,47 @@ struct ServerConnectionTests {
     for case .retry in connection.takeActions() { Issue.record("a killed client must not come back") }
   }
 
+  @Test("the host of a hello is used from then on, and forgotten when it cannot be reached")
+  func hostOfTheHello() throws {
+    var connection = opened()
+    func host(_ actions: [ConnectionAction]) -> String? {
+      for case .open(_, _, let host) in actions { return host ?? "the first" }
+      return nil
+    }
+    func next(_ actions: [ConnectionAction]) -> [ConnectionAction] {
+      for case .retry(let generation, _) in actions { connection.retry(generation) }
+      return connection.takeActions()
+    }
+    var actions = connection.takeActions()
+    #expect(host(actions) == "the first")
+    for expected in ["h", "h"] {
+      connection.received(hello(), on: try #require(openedTransport(actions)), at: 0)
+      connection.transportClosed(try #require(openedTransport(actions)), at: 1)
+      actions = next(connection.takeActions())
+      #expect(host(actions) == expected)
+    }
+    connection.transportClosed(try #require(openedTransport(actions)), at: 2)
+    actions = next(connection.takeActions())
+    #expect(host(actions) == "the first", "no connection to it was made")
+    let empty = ServerMessage.control(.hello(ServerHello(timestamp: 0, host: "", sessionID: "s")))
+    connection.received(empty, on: try #require(openedTransport(actions)), at: 3)
+    connection.transportClosed(try #require(openedTransport(actions)), at: 4)
+    #expect(host(next(connection.takeActions())) == "the first")
+  }
+
+  @Test("an error that the server tells of is passed on, and the connection goes on")
+  func serverError() throws {
+    var connection = opened()
+    let generation = try #require(openedTransport(connection.takeActions()))
+    connection.received(hello(), on: generation, at: 0)
+    _ = connection.takeActions()
+    connection.received(.control(.error("odd")), on: generation, at: 1)
+    let notes = connection.takeActions().compactMap { action -> String? in
+      if case .report(.note(isError: true, let text)) = action { text } else { nil }
+    }
+    #expect(notes == ["Server error: odd"] && connection.isConnected)
+  }
+
   /// A connection with one listen at `/l` that offered a value by ranges as request 2.
   private func offering(_ node: Node) throws -> (
     connection: ServerConnection, generation: Int, listen: Listen

@@ -150,6 +150,16 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeValue([0x10, 5, 0x08, 1] + unknown) == true)
   }
 
+  @Test("groups are skipped up to a hundred deep, and refused beyond")
+  func deepGroups() throws {
+    func nested(_ depth: Int) -> [UInt8] {
+      (0..<depth).flatMap { _ in [0xA3, 0x06] as [UInt8] }
+        + (0..<depth).flatMap { _ in [0xA4, 0x06] as [UInt8] }
+    }
+    #expect(try DocumentCodec.decodeValue(nested(100) + [0x10, 5]) == 5)
+    #expect(Self.refusal(nested(101) + [0x10, 5])?.code == .invalidArgument)
+  }
+
   @Test("damaged messages never crash, and what the codec accepts the generated code accepts too")
   func damage() throws {
     var source = RandomValues(seed: 43)

@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import Foundation
+import ServerFixture
 import Testing
 
 @testable import FirebaseFirestore
@@ -166,6 +167,8 @@ private func outcome(
     }
     #expect(try await ends.first { _ in true } == FirestoreErrorCode.unavailable.rawValue)
     #expect(attempts.all.count == 2)
+    // Nothing of it was queued.
+    try await deadline { try await client.waitForPendingWrites() }
   }
 
   // MARK: Contention
@@ -342,7 +345,7 @@ private func outcome(
       let client = TestClient.make(port: port)
       let isInside = Recorder<Int>()
       let mayGoOn = DispatchSemaphore(value: 0)
-      let ends = Recorder<Bool>()
+      let ends = Recorder<Int>()
       let reference = client.document("end/t")
       client.runTransaction { transaction, pointer in
         isInside.add(1)
@@ -351,13 +354,41 @@ private func outcome(
         transaction.setData(["n": 1], forDocument: reference)
         return nil
       } completion: { _, error in
-        ends.add(error != nil)
+        ends.add((error as NSError?)?.code ?? 0)
       }
       _ = try await isInside.first { _ in true }
       try await deadline { try await client.terminate() }
-      mayGoOn.signal()
       for _ in 0..<5 { mayGoOn.signal() }
-      #expect(try await ends.first(within: 60) { _ in true })
+      #expect(try await ends.first { _ in true } == FirestoreErrorCode.cancelled.rawValue)
+      #expect(isInside.all.count == 1, "a block is not run again for an instance that has ended")
+    }
+  }
+
+  @Test func aCommitUnderWayWhenAnInstanceEndsHasAnUnknownOutcome() async throws {
+    try await withServer { _, port in
+      let relay = try await Relay.start(to: port)
+      let (client, other) = (TestClient.make(port: relay.port), TestClient.make(port: port))
+      let runs = Recorder<Int>()
+      let ends = Recorder<Int>()
+      let (shown, listener) = listen(other.collection("end"))
+      client.runTransaction { transaction, pointer in
+        runs.add(1)
+        let reference = client.document("end/c")
+        do { _ = try transaction.getDocument(reference) } catch { pointer?.pointee = error as NSError }
+        transaction.setData(["n": 1], forDocument: reference)
+        relay.hold()
+        return nil
+      } completion: { _, error in
+        ends.add((error as NSError?)?.code ?? 0)
+      }
+      // The server has carried it out, and cannot say so.
+      _ = try await shown.first { $0.values == ["c": 1] }
+      #expect(ends.all.isEmpty)
+      try await deadline { try await client.terminate() }
+      #expect(try await ends.first { _ in true } == FirestoreErrorCode.unknown.rawValue)
+      #expect(runs.all.count == 1)
+      listener.remove()
+      await relay.stop()
     }
   }
 

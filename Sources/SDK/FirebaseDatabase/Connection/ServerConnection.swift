@@ -257,6 +257,8 @@ struct ServerConnection {
       guard state == .connecting else { return }
       state = .connected(since: now)
       lastSession = hello.sessionID
+      // From now on this is where the database is, until nothing answers there.
+      if !hello.host.isEmpty { host = hello.host }
       actions.append(.report(.connected(serverTime: hello.timestamp)))
       restore()
     case .reset(let host):

@@ -6,7 +6,7 @@ import Foundation
 
 enum Continuations {
   /// What a task hears whose completion will never be called.
-  private static let unknownOutcome = FirestoreError(
+  static let unknownOutcome = FirestoreError(
     .unknown, "The Firestore instance was ended before there was an answer, so the outcome is not known.")
 
   /// Waits for a completion that brings a value or an error.

@@ -47,7 +47,8 @@ extension Firestore {
   ///
   /// Reads under way and calls that wait for pending writes fail with `cancelled`. Whether the server
   /// took a write that it had not answered is not known: the write's completion is never called, and an
-  /// `async` write throws `unknown`. The same happens when the app is deleted.
+  /// `async` write throws `unknown`, as does a transaction whose commit was under way; one that was not
+  /// that far fails with `cancelled`. The same happens when the app is deleted.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     end(reporting(completion))

@@ -152,6 +152,7 @@ final class TransactionRunner: Sendable {
   func run(attemptsLeft: Int) {
     let delay = backoff.withLock { $0.next() }
     TransactionRunner.queue.asyncAfter(deadline: .now() + delay) { [self] in
+      if hasEnded { return finish(nil, FirestoreClient.terminated.object) }
       let transaction = Transaction(firestore, client)
       var error: NSError?
       let value = AppClosure(call: withUnsafeMutablePointer(to: &error) { block.call(transaction, $0) })
@@ -165,7 +166,9 @@ final class TransactionRunner: Sendable {
       }
       client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
-        if failure.allowsAnotherAttempt {
+        if hasEnded, !failure.saysNothingHappened {
+          finish(nil, Continuations.unknownOutcome.object)
+        } else if failure.allowsAnotherAttempt {
           again(attemptsLeft, failure.object)
         } else {
           finish(nil, failure.object)
@@ -174,8 +177,16 @@ final class TransactionRunner: Sendable {
     }
   }
 
+  private var hasEnded: Bool { client.hasEnded.withLock { $0 } }
+
   private func again(_ attemptsLeft: Int, _ error: NSError) {
-    if attemptsLeft > 1 { run(attemptsLeft: attemptsLeft - 1) } else { finish(nil, error) }
+    if hasEnded {
+      finish(nil, FirestoreClient.terminated.object)
+    } else if attemptsLeft > 1 {
+      run(attemptsLeft: attemptsLeft - 1)
+    } else {
+      finish(nil, error)
+    }
   }
 
   private func finish(_ value: AppClosure<Any?>?, _ error: NSError?) {

@@ -44,7 +44,7 @@ struct UserDataWriter {
   private func timestamp(_ time: ModelTimestamp) -> Any {
     // What the network delivers may be out of an app's range; it must not stop the program.
     let time = min(max(time, .minimum), .maximum)
-    return Timestamp(seconds: time.seconds, nanoseconds: time.nanoseconds)
+    return Timestamp(seconds: time.seconds, nanoseconds: min(max(time.nanoseconds, 0), 999_999_999))
   }
 
   private func reference(_ name: DocumentName) -> Any {

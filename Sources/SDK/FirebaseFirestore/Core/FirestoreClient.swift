@@ -5,11 +5,7 @@
 
 import FirebaseCore
 import FirestoreModel
-import FirestoreProtobuf
-import FirestoreWire
 import Foundation
-import NIOCore
-import SwiftProtobuf
 
 // Safe to share: every variable is touched on `queue` only.
 final class FirestoreClient: @unchecked Sendable {
@@ -23,18 +19,20 @@ final class FirestoreClient: @unchecked Sendable {
     let deliver: @Sendable (ViewResult) -> Void
   }
 
-  private static let terminated = FirestoreError(.cancelled, "The client has been terminated.")
+  static let terminated = FirestoreError(.cancelled, "The client has been terminated.")
 
   let database: DatabaseName
   let datastore: Datastore
   let callbackQueue: DispatchQueue
+  /// Whether the client has been ended, for those that work beside its queue.
+  let hasEnded = Guarded(false)
 
   private let queue = DispatchQueue(label: "firestore.sync")
   /// Bundles are read here, one after the other: reading may wait for a file.
   private let bundleQueue = DispatchQueue(label: "firestore.bundles")
-  private var engine: SyncEngine
-  private var calls: [StreamKind: (number: Int, call: GRPCCall)] = [:]
-  private var streamToken = Data()
+  var engine: SyncEngine
+  var calls: [StreamKind: (number: Int, call: GRPCCall)] = [:]
+  var writeRequests = WriteRequests()
   private var timers: [EngineTimer: DispatchWorkItem] = [:]
   private var listeners: [ListenerID: Listener] = [:]
   private var inSyncListeners: [ListenerID: (Mute, @Sendable () -> Void)] = [:]
@@ -62,7 +60,7 @@ final class FirestoreClient: @unchecked Sendable {
   // MARK: Events
 
   /// Lets the engine see an event, then does what it asks.
-  private func event(_ body: @escaping @Sendable (FirestoreClient) -> Void) {
+  func event(_ body: @escaping @Sendable (FirestoreClient) -> Void) {
     queue.async { [self] in
       body(self)
       perform()
@@ -167,6 +165,7 @@ final class FirestoreClient: @unchecked Sendable {
     event { client in
       if !client.isTerminated {
         client.isTerminated = true
+        client.hasEnded.withLock { $0 = true }
         for id in client.engine.shutDown() {
           if let listener = client.listeners.removeValue(forKey: id) {
             if listener.isOnce {
@@ -253,95 +252,6 @@ final class FirestoreClient: @unchecked Sendable {
 
   func deleteAllIndexes() { event { $0.engine.store.deleteAllIndexes() } }
 
-  // MARK: Reading once
-
-  func get(query: ClientQuery, source: FirestoreSource, completion: @escaping @Sendable (ViewResult) -> Void)
-  {
-    if source == .cache {
-      event { client in
-        let result = client.engine.cached(query)
-        client.callbackQueue.async { completion(.success(result)) }
-      }
-      return
-    }
-    first(of: query) { result in
-      if case .success(let view) = result, view.fromCache, source == .server {
-        completion(
-          .failure(
-            .unavailable(
-              "Failed to get documents from server. (However, these documents may exist in the local"
-                + " cache. Run again without setting source to FirestoreSourceServer to retrieve the"
-                + " cached documents.)")))
-      } else {
-        completion(result)
-      }
-    }
-  }
-
-  func get(
-    document name: DocumentName, source: FirestoreSource,
-    completion: @escaping @Sendable (DocumentResult) -> Void
-  ) {
-    if source == .cache {
-      event { client in
-        let document = client.engine.store.read(name)
-        let metadata = SnapshotMetadata(hasPendingWrites: document.hasLocalChanges, isFromCache: true)
-        let isKnown = document.isFound || document.isMissing
-        client.callbackQueue.async {
-          completion(
-            isKnown
-              ? .success((document.isFound ? document : nil, metadata))
-              : .failure(
-                .unavailable(
-                  "Failed to get document from cache. (However, this document may exist on the server."
-                    + " Run again without setting source to FirestoreSourceCache to attempt to retrieve"
-                    + " the document from the server.)")))
-        }
-      }
-      return
-    }
-    first(of: ClientQuery(document: name)) { result in
-      completion(result.flatMap { FirestoreClient.document(name, in: $0, source: source) })
-    }
-  }
-
-  private static func document(
-    _ name: DocumentName, in view: ViewSnapshot, source: FirestoreSource
-  ) -> DocumentResult {
-    let document = view.documents[name]
-    if document == nil, view.fromCache {
-      return .failure(.unavailable("Failed to get document because the client is offline."))
-    }
-    if document != nil, view.fromCache, source == .server {
-      return .failure(
-        .unavailable(
-          "Failed to get document from server. (However, this document does exist in the local cache."
-            + " Run again without setting source to FirestoreSourceServer to retrieve the cached"
-            + " document.)"))
-    }
-    let metadata = SnapshotMetadata(
-      hasPendingWrites: view.mutated.contains(name), isFromCache: view.fromCache)
-    return .success((document, metadata))
-  }
-
-  /// The first snapshot that is confirmed by the server, or that has to do while offline.
-  private func first(of query: ClientQuery, completion: @escaping @Sendable (ViewResult) -> Void) {
-    let options = ListenerOptions(includeMetadataChanges: true, waitForSyncWhenOnline: true)
-    let registration = Guarded<(any ListenerRegistration)?>(nil)
-    let isDone = Guarded(false)
-    let listener = listen(query, options: options, isOnce: true) { result in
-      guard
-        !isDone.withLock({ done in
-          let was = done; done = true; return was
-        })
-      else { return }
-      registration.withLock { $0 }?.remove()
-      completion(result)
-    }
-    registration.withLock { $0 = listener }
-    if isDone.withLock({ $0 }) { listener.remove() }
-  }
-
   // MARK: What the engine asks for
 
   private func perform() {
@@ -389,112 +299,5 @@ final class FirestoreClient: @unchecked Sendable {
     }
     timers[timer] = item
     queue.asyncAfter(deadline: .now() + seconds, execute: item)
-  }
-
-  // MARK: Streams
-
-  private func connect(_ kind: StreamKind, _ number: Int) {
-    let call = datastore.open(kind) { [weak self] event in
-      self?.event { client in client.received(event, kind, number) }
-    }
-    calls[kind] = (number, call)
-  }
-
-  private func send(_ kind: StreamKind, _ request: StreamRequest) {
-    FirestoreLog.debug("Sending on the \(kind) stream: \(request)")
-    guard let call = calls[kind]?.call else { return }
-    do {
-      switch request {
-      case .addTarget(let data):
-        call.send(
-          try Google_Firestore_V1_ListenRequest(adding: data, database: database).serializedBytes())
-      case .removeTarget(let id):
-        call.send(
-          try Google_Firestore_V1_ListenRequest(removing: id, database: database).serializedBytes())
-      case .handshake:
-        streamToken = Data()
-        var message = Google_Firestore_V1_WriteRequest()
-        message.database = database.description
-        call.send(try message.serializedBytes())
-      case .writes(let writes):
-        var message = Google_Firestore_V1_WriteRequest()
-        message.streamToken = streamToken
-        message.writes = writes.map { Google_Firestore_V1_Write($0) }
-        call.send(try message.serializedBytes())
-      }
-    } catch {
-      // Messages that the model made can be written; what cannot must not stop the others.
-      FirestoreLog.warning("I-FST000005", "A request could not be written: \(error)")
-    }
-  }
-
-  private func received(_ event: CallEvent, _ kind: StreamKind, _ number: Int) {
-    guard calls[kind]?.number == number else { return }
-    switch event {
-    case .opened:
-      if kind == .watch { engine.watchStreamOpened(number) } else { engine.writeStreamOpened(number) }
-    case .message(let buffer):
-      do throws(FirestoreError) {
-        if kind == .watch {
-          try watchReceived(buffer, number)
-        } else {
-          try writeReceived(buffer, number)
-        }
-      } catch {
-        // What cannot be understood ends the stream; the next one starts from the last good state.
-        calls.removeValue(forKey: kind)?.call.cancel()
-        closed(kind, number, .internalError("The server's message cannot be read: \(error.message)"))
-      }
-    case .ended(let status):
-      calls[kind] = nil
-      // A server that ends a stream without an error is restarting.
-      closed(kind, number, status.code == .ok ? .unavailable("The server ended the stream.") : status)
-    }
-  }
-
-  private func closed(_ kind: StreamKind, _ number: Int, _ error: FirestoreError) {
-    FirestoreLog.debug("The \(kind) stream ended: \(error)")
-    switch kind {
-    case .watch: engine.watchStreamClosed(number, error)
-    case .write: engine.writeStreamClosed(number, error)
-    }
-  }
-
-  private func parse<M: Message>(_ type: M.Type, _ buffer: ByteBuffer) throws(FirestoreError) -> M {
-    do {
-      return try M(serializedBytes: Array(buffer.readableBytesView))
-    } catch {
-      throw .internalError("\(error)")
-    }
-  }
-
-  private func watchReceived(_ buffer: ByteBuffer, _ number: Int) throws(FirestoreError) {
-    let message = try parse(Google_Firestore_V1_ListenResponse.self, buffer)
-    guard let change = try WatchChange(message) else { return }
-    FirestoreLog.debug("Watch: \(change)")
-    engine.watchReceived(number, change)
-  }
-
-  private func writeReceived(_ buffer: ByteBuffer, _ number: Int) throws(FirestoreError) {
-    let message = try parse(Google_Firestore_V1_WriteResponse.self, buffer)
-    streamToken = message.streamToken
-    guard engine.writing.hasHandshake else {
-      engine.writeHandshakeDone(number)
-      return
-    }
-    var results: [WriteResult] = []
-    for result in message.writeResults { results.append(try WriteResult(result)) }
-    engine.writeAcknowledged(number, results: results, commitTime: ModelTimestamp(message.commitTime))
-  }
-}
-
-extension SyncEngine {
-  /// What the cache alone says about a query, as a first snapshot.
-  mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
-    let result = store.execute(query, usePreviousResults: true)
-    var view = View(query: query, remoteKeys: result.remoteKeys)
-    let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
-    _ = view.apply(pending, resolvesLimbo: false)
-    return view.initialSnapshot
   }
 }

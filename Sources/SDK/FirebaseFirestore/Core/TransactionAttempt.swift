@@ -59,6 +59,11 @@ struct TransactionAttempt {
 }
 
 extension FirestoreError {
+  /// Whether a server that answers a commit with this has not carried it out.
+  var saysNothingHappened: Bool {
+    code.isPermanent || code == .aborted || code == .resourceExhausted || code == .unauthenticated
+  }
+
   /// Whether another attempt at a transaction may succeed.
   var allowsAnotherAttempt: Bool {
     code == .aborted || code == .failedPrecondition || code == .alreadyExists || !code.isPermanent

@@ -175,9 +175,17 @@ final class GRPCCallHandler: ChannelInboundHandler {
       case .metadata: continue
       case .message(let buffer): call.received(buffer)
       case .end(let status, _):
-        call.ended(FirestoreError(StatusCode(rawValue: Int32(status.code.rawValue)), status.message))
+        call.ended(FirestoreError(status))
         context.close(promise: nil)
       }
     }
+  }
+}
+
+extension FirestoreError {
+  /// How a call ended. A server may send any number for a status; those beyond the canonical ones mean nothing here.
+  init(_ status: GRPCStatus) {
+    let code = Int32(exactly: status.code.rawValue).map { StatusCode(rawValue: $0) } ?? .unknown
+    self.init(code.rawValue <= StatusCode.unauthenticated.rawValue ? code : .unknown, status.message)
   }
 }

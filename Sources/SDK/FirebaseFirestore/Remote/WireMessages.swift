@@ -84,3 +84,25 @@ extension WatchChange.TargetUpdate {
     snapshotVersion = change.targetIds.isEmpty && change.hasReadTime ? ModelTimestamp(change.readTime) : nil
   }
 }
+
+/// The requests of a write stream: each carries the token of the server's last answer, and the first one none.
+struct WriteRequests {
+  private var token = Data()
+
+  /// The request that opens a stream.
+  mutating func handshake(with database: DatabaseName) -> Google_Firestore_V1_WriteRequest {
+    token = Data()
+    return .with { $0.database = database.description }
+  }
+
+  /// The request for a batch; one without writes takes leave.
+  func batch(_ writes: [Write]) -> Google_Firestore_V1_WriteRequest {
+    .with {
+      $0.streamToken = token
+      $0.writes = writes.map { Google_Firestore_V1_Write($0) }
+    }
+  }
+
+  /// Takes note of an answer.
+  mutating func answered(_ response: Google_Firestore_V1_WriteResponse) { token = response.streamToken }
+}

@@ -35,6 +35,7 @@ struct ChangeSearch {
     let undo = try reader.snapshot.cursor(from: bounds.start, to: bounds.end, reader.tier)
     try undo.seekToFirst()
     while undo.isValid {
+      guard undo.key.count >= KeyLayout.prefixLength + 8 else { throw RowReader.damage }
       if KeyLayout.version(in: undo.key, at: undo.key.count - 8) > version { return true }
       try undo.next()
     }

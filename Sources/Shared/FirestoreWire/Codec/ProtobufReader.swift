@@ -39,6 +39,9 @@ public struct ProtobufReader {
     end = range.upperBound
   }
 
+  /// How deep groups that nobody asked for may be nested.
+  private static let groupDepth = 100
+
   static let malformed = FirestoreError.invalidArgument("Request contains a malformed protobuf message.")
   static let brokenText = FirestoreError.invalidArgument("Request contains text that is not valid UTF-8.")
 
@@ -127,12 +130,14 @@ public struct ProtobufReader {
     case .bytes: _ = try range()
     case .groupEnd: throw ProtobufReader.malformed
     case .groupStart:
-      // A stack of open groups, not recursion: their nesting is the sender's choice.
+      // A stack of open groups, not recursion, and no higher than protobuf's own runtimes let it grow.
       var open = [tag.field]
       while let last = open.last {
         guard let tag = try nextTag() else { throw ProtobufReader.malformed }
         switch tag.type {
-        case .groupStart: open.append(tag.field)
+        case .groupStart:
+          guard open.count < ProtobufReader.groupDepth else { throw ProtobufReader.malformed }
+          open.append(tag.field)
         case .groupEnd:
           guard tag.field == last else { throw ProtobufReader.malformed }
           open.removeLast()

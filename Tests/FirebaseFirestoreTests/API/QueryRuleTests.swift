@@ -1,0 +1,136 @@
+// What the SDK makes of field names, operands and cursors, and which queries it refuses before they are sent.
+
+import FirebaseCore
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.timeLimit(.minutes(1))) struct QueryRuleTests {
+  private let client = TestClient.make(port: 1)
+
+  private static var books: FirebaseFirestore.Query { TestClient.make(port: 1).collection("books") }
+
+  private func filter(_ query: FirebaseFirestore.Query) -> FieldFilter? {
+    guard case .field(let filter)? = query.model.structured.filter else { return nil }
+    return filter
+  }
+
+  // MARK: Names of fields
+
+  @Test func dottedPathsAreSplitAndFieldPathsAreNot() {
+    #expect(FirebaseFirestore.FieldPath.parse("a.b").segments == ["a", "b"])
+    #expect(FirebaseFirestore.FieldPath(["a.b", "~*/[]"]).path.segments == ["a.b", "~*/[]"])
+  }
+
+  @Test(arguments: ["a~b", "a*", "a/b", "a[0]", "a]", "", ".", "a.", ".a", "a..b"])
+  func dottedPathsThatCannotBeReadStopTheProgram(path: String) async {
+    await #expect(processExitsWith: .failure) { [path = path as String] in
+      _ = FirebaseFirestore.FieldPath.parse(path)
+    }
+    await #expect(processExitsWith: .failure) { [path = path as String] in
+      _ = QueryRuleTests.books.whereField(path, isEqualTo: 1)
+    }
+  }
+
+  // MARK: Operands that are IDs of documents
+
+  @Test func anIDOfADocumentIsReadBesideTheQueriedCollection() {
+    let books = client.collection("shelves/s/books")
+    let id = FirebaseFirestore.FieldPath.documentID()
+    let one = Value.reference(client.document("shelves/s/books/b1").name)
+    #expect(filter(books.whereField(id, isEqualTo: "b1"))?.value == one)
+    #expect(filter(books.whereField(id, isGreaterThan: client.document("shelves/s/books/b1")))?.value == one)
+    let two = Value.reference(client.document("shelves/s/books/b2").name)
+    #expect(filter(books.whereField(id, in: ["b1", "b2"]))?.value == .array([one, two]))
+    #expect(books.order(by: id).start(at: ["b1"]).model.structured.startAt?.values == [one])
+  }
+
+  @Test func anIDInAGroupIsAPathFromTheRoot() {
+    let group = client.collectionGroup("books")
+    let id = FirebaseFirestore.FieldPath.documentID()
+    let one = Value.reference(client.document("shelves/s/books/b1").name)
+    #expect(filter(group.whereField(id, isLessThan: "shelves/s/books/b1"))?.value == one)
+  }
+
+  @Test func operandsThatAreNoDocumentsStopTheProgram() async {
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: "")
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: "a/b")
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: 5)
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField(FirebaseFirestore.FieldPath.documentID(), arrayContains: "b")
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = TestClient.make(port: 1).collectionGroup("books")
+        .whereField(FirebaseFirestore.FieldPath.documentID(), isEqualTo: "b1")
+    }
+  }
+
+  // MARK: Conditions
+
+  @Test func conditionsThatDoNotGoTogetherStopTheProgram() async {
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField("a", isNotEqualTo: 1).whereField("b", isNotEqualTo: 2)
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField("a", notIn: [1]).whereField("b", notIn: [2])
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField("a", isNotEqualTo: 1).whereField("b", notIn: [2])
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField("a", in: [1]).whereField("b", notIn: [2])
+    }
+    await #expect(processExitsWith: .failure) {
+      _ = QueryRuleTests.books.whereField("a", arrayContainsAny: [1]).whereField("b", notIn: [2])
+    }
+    await #expect(processExitsWith: .failure) { _ = QueryRuleTests.books.whereField("a", in: []) }
+    await #expect(processExitsWith: .failure) {
+      QueryRuleTests.books.limit(toLast: 1).getDocuments { _, _ in }
+    }
+  }
+
+  @Test func conditionsThatGoTogetherAreSent() {
+    let query = client.collection("books").whereField("a", in: [1, 2]).whereField("b", arrayContainsAny: [3])
+      .whereField("c", isGreaterThan: 4).whereField("d", isLessThan: 5)
+    guard case .composite(.and, let all)? = query.model.structured.filter else {
+      Issue.record("four conditions are one of several")
+      return
+    }
+    #expect(all.count == 4)
+  }
+
+  // MARK: Cursors
+
+  @Test func aCursorFromADocumentWithoutTheOrderedFieldStopsTheProgram() async {
+    await #expect(processExitsWith: .failure) {
+      let (query, snapshot) = QueryRuleTests.ordered(by: "missing")
+      _ = query.start(afterDocument: snapshot)
+    }
+    await #expect(processExitsWith: .failure) {
+      let (query, _) = QueryRuleTests.ordered(by: "n")
+      _ = query.start(after: [1, 2])
+    }
+    let (query, snapshot) = QueryRuleTests.ordered(by: "n")
+    let cursor = query.start(afterDocument: snapshot).model.structured.startAt
+    #expect(cursor?.values == [7, .reference(snapshot.reference.name)] && cursor?.before == false)
+  }
+
+  private static func ordered(by field: String) -> (FirebaseFirestore.Query, DocumentSnapshot) {
+    let client = TestClient.make(port: 1)
+    let name = client.document("books/b1").name
+    let document = CachedDocument(
+      found: name, fields: ["n": 7], version: .init(microseconds: 1), createTime: .epoch)
+    let snapshot = DocumentSnapshot(
+      name: name, document: document, firestore: client,
+      metadata: SnapshotMetadata(hasPendingWrites: false, isFromCache: false))
+    return (client.collection("books").order(by: field), snapshot)
+  }
+}

@@ -1,0 +1,190 @@
+// What the client makes of the watch stream's messages until they are a snapshot.
+
+import FirebaseCore
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+private let root = ParentName(rootOf: DatabaseName(project: "test"))
+private func name(_ id: String) -> DocumentName { root.collection("c").document(id) }
+
+private func found(_ id: String, at version: Int64) -> CachedDocument {
+  CachedDocument(
+    found: name(id), fields: ["v": .integer(version)], version: .init(microseconds: version),
+    createTime: .epoch)
+}
+
+@Suite struct AggregatorTests {
+  private static let query = Target.query(
+    ModelQuery(parent: root, StructuredQuery(from: [.init("c")])))
+
+  private var aggregator = WatchChangeAggregator()
+  private var targets: [TargetID: TargetData] = [2: TargetData(target: query, id: 2)]
+  private var keys: [TargetID: Set<DocumentName>] = [:]
+
+  private mutating func hear(_ changes: WatchChange...) {
+    for change in changes { aggregator.handle(change, targets: targets) { [keys] in keys[$0] ?? [] } }
+  }
+
+  private mutating func snapshot(at version: Int64) -> RemoteEvent {
+    aggregator.takeEvent(at: .init(microseconds: version), targets: targets) { [keys] in keys[$0] ?? [] }
+  }
+
+  private func update(_ kind: WatchChange.TargetUpdate.Kind, _ token: String = "") -> WatchChange {
+    .target(.init(kind: kind, targets: [2], resumeToken: Array(token.utf8)))
+  }
+
+  private func told(_ document: CachedDocument) -> WatchChange {
+    .document(document.name, document, updated: [2], removed: [])
+  }
+
+  /// A target whose request was answered.
+  private mutating func listening() {
+    aggregator.recordRequest(2)
+    hear(update(.add))
+  }
+
+  @Test mutating func whatIsSaidBeforeTheAnswerIsAboutAnOlderRequest() {
+    aggregator.recordRequest(2)
+    hear(told(found("old", at: 1)), update(.current, "old"))
+    #expect(snapshot(at: 2) == RemoteEvent(version: .init(microseconds: 2)))
+    aggregator.recordRequest(2)
+    aggregator.recordRequest(2)
+    hear(update(.add), told(found("old", at: 3)), update(.remove), told(found("old", at: 4)))
+    #expect(snapshot(at: 5).targetChanges.isEmpty)
+    hear(update(.add), told(found("new", at: 6)), update(.current, "t"))
+    let event = snapshot(at: 7)
+    #expect(
+      event.targetChanges == [
+        2: TargetChange(resumeToken: Array("t".utf8), isCurrent: true, added: [name("new")])
+      ])
+    #expect(event.documents.keys.map(\.description) == [name("new").description])
+  }
+
+  @Test mutating func aResetForgetsWhatTheTargetHeld() {
+    listening()
+    keys[2] = [name("a"), name("b")]
+    hear(update(.current), told(found("a", at: 2)), update(.reset, "t"), told(found("b", at: 3)))
+    let event = snapshot(at: 4)
+    #expect(
+      event.targetChanges == [
+        2: TargetChange(resumeToken: Array("t".utf8), modified: [name("b")], removed: [name("a")])
+      ])
+  }
+
+  @Test mutating func aFilterThatAgreesChangesNothing() {
+    listening()
+    keys[2] = [name("a"), name("b")]
+    hear(told(found("c", at: 2)), .filter(2, count: 3, names: nil))
+    let event = snapshot(at: 3)
+    #expect(event.targetMismatches.isEmpty && event.targetChanges[2]?.added == [name("c")])
+  }
+
+  @Test mutating func aFilterWithNamesSaysWhichDocumentsAreGone() {
+    listening()
+    keys[2] = [name("a"), name("b"), name("c")]
+    let names = BloomFilter([name("a"), name("b")])
+    #expect(!names.mightContain(name("c").description))
+    hear(.filter(2, count: 2, names: names))
+    let event = snapshot(at: 3)
+    #expect(event.targetMismatches.isEmpty)
+    #expect(event.targetChanges[2] == TargetChange(removed: [name("c")]))
+  }
+
+  @Test mutating func aFilterThatTakesTooMuchForThereLeadsToAFreshStart() throws {
+    listening()
+    keys[2] = [name("a"), name("b"), name("c")]
+    let everything = try #require(BloomFilter(bitmap: [0xFF], padding: 0, hashCount: 1))
+    hear(.filter(2, count: 2, names: everything))
+    var event = snapshot(at: 3)
+    #expect(event.targetMismatches == [2: .existenceFilterMismatchBloom])
+    #expect(event.targetChanges[2]?.removed == [name("a"), name("b"), name("c")])
+    #expect(TargetPurpose.existenceFilterMismatchBloom.label == "existence-filter-mismatch-bloom")
+    hear(.filter(2, count: 7, names: nil))
+    event = snapshot(at: 4)
+    #expect(event.targetMismatches == [2: .existenceFilterMismatch])
+  }
+
+  @Test mutating func aDocumentTargetThatIsCurrentWithoutItsDocumentHasNone() {
+    targets[2] = TargetData(target: .document(name("a")), id: 2, purpose: .limboResolution)
+    listening()
+    hear(update(.current))
+    let event = snapshot(at: 5)
+    #expect(event.documents[name("a")]?.isMissing == true)
+    #expect(event.resolvedLimbo == [name("a")])
+  }
+
+  @Test mutating func theNewestWordOnADocumentCounts() {
+    targets[4] = TargetData(target: AggregatorTests.query, id: 4)
+    listening()
+    hear(told(found("a", at: 9)), .document(name("a"), found("a", at: 3), updated: [4], removed: []))
+    #expect(snapshot(at: 10).documents[name("a")]?.version == .init(microseconds: 9))
+  }
+}
+
+@Suite struct WatchSnapshotTests {
+  private func engine() -> SyncEngine {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
+    engine.enableNetwork()
+    let query = ClientQuery(ModelQuery(parent: root, StructuredQuery(from: [.init("c")])))
+    engine.listen(ListenerID(number: 1), to: query, options: .init())
+    engine.watchStreamOpened(1)
+    _ = engine.takeActions()
+    return engine
+  }
+
+  private func snapshots(_ actions: [EngineAction]) -> [[String]] {
+    actions.compactMap {
+      if case .snapshot(_, let view) = $0 { view.documents.ordered.map { $0.name.id } } else { nil }
+    }
+  }
+
+  private func end(at version: Int64) -> WatchChange {
+    .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version)))
+  }
+
+  @Test func aSnapshotOlderThanTheLastIsDropped() {
+    var engine = engine()
+    engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
+    engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
+    engine.watchReceived(1, end(at: 10))
+    #expect(snapshots(engine.takeActions()) == [[]])
+    engine.watchReceived(1, .document(name("a"), found("a", at: 5), updated: [2], removed: []))
+    engine.watchReceived(1, end(at: 9))
+    #expect(snapshots(engine.takeActions()).isEmpty)
+    engine.watchReceived(1, end(at: 11))
+    #expect(snapshots(engine.takeActions()) == [["a"]])
+  }
+
+  @Test func aTargetIsListenedToAgainWithTheTokenItReached() {
+    var engine = engine()
+    engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
+    engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [7])))
+    engine.watchReceived(1, end(at: 10))
+    engine.watchStreamClosed(1, .unavailable("gone"))
+    engine.timerFired(.backoff(.watch))
+    engine.watchStreamOpened(2)
+    let sent = engine.takeActions().compactMap { action -> TargetData? in
+      if case .send(.watch, .addTarget(let data)) = action { data } else { nil }
+    }
+    #expect(sent.map(\.resumeToken) == [[7]] && sent.map(\.snapshotVersion) == [.init(microseconds: 10)])
+  }
+
+  @Test func aHundredDocumentsInLimboAreResolvedAtATime() {
+    var engine = engine()
+    #expect(engine.maxLimboResolutions == 100)
+    let names = (0..<150).map { name("d\($0)") }
+    engine.trackLimbo(names.map { .entered($0) }, of: 2)
+    func asked() -> Int {
+      engine.takeActions().count {
+        if case .send(.watch, .addTarget(let data)) = $0 { data.purpose == .limboResolution } else { false }
+      }
+    }
+    #expect(asked() == 100 && engine.enqueuedLimbo.count == 50)
+    engine.rejectListen(1, FirestoreError(.permissionDenied, "no"))
+    #expect(asked() == 1 && engine.limboResolutions.count == 100 && engine.enqueuedLimbo.count == 49)
+    #expect(engine.store.read(names[0]).isMissing || !engine.store.read(names[0]).isKnown)
+  }
+}

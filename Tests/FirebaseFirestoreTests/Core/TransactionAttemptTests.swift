@@ -1,0 +1,80 @@
+// What a transaction of the SDK commits, and which errors are worth another attempt.
+
+import FirebaseCore
+import FirestoreModel
+import Foundation
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite struct TransactionAttemptTests {
+  private func name(_ id: String) -> DocumentName {
+    ParentName(rootOf: DatabaseName(project: "test")).collection("c").document(id)
+  }
+
+  private func found(_ id: String, at version: Int64) -> CachedDocument {
+    CachedDocument(found: name(id), fields: [:], version: .init(microseconds: version), createTime: .epoch)
+  }
+
+  private func missing(_ id: String) -> CachedDocument { CachedDocument(missing: name(id), version: .epoch) }
+
+  private func update(_ id: String) -> Write {
+    Write(.update(name(id), fields: ["n": 1]), mask: [.init(field: "n")], precondition: .exists(true))
+  }
+
+  @Test func everythingReadIsCommittedWithItsVersion() throws {
+    var attempt = TransactionAttempt()
+    for document in [found("a", at: 5), missing("b"), found("c", at: 7), missing("d")] {
+      #expect(attempt.mayRead() == nil && attempt.note(document) == nil)
+    }
+    attempt.add(update("a"))
+    attempt.add(Write(.update(name("b"), fields: [:])))
+    attempt.add(update("unread"))
+    attempt.add(Write(.delete(name("deleted"))))
+    attempt.add(update("a"))
+    attempt.add(Write(.delete(name("a"))))
+    let at5 = Precondition.updateTime(.init(microseconds: 5))
+    let at7 = Precondition.updateTime(.init(microseconds: 7))
+    #expect(attempt.failure == nil)
+    #expect(
+      attempt.commit.map(\.precondition) == [
+        at5, .exists(false), .exists(true), nil, .exists(true), nil, at7, .exists(false),
+      ], "what was read counts for the first write of a document; later ones build on it")
+    #expect(attempt.commit.suffix(2).map(\.operation) == [.verify(name("c")), .verify(name("d"))])
+  }
+
+  @Test func readsComeBeforeWrites() {
+    var attempt = TransactionAttempt()
+    #expect(attempt.mayRead() == nil)
+    attempt.add(update("a"))
+    #expect(attempt.mayRead()?.code == .invalidArgument)
+    #expect(attempt.failure == TransactionAttempt.readsFirst)
+    #expect(!TransactionAttempt.readsFirst.allowsAnotherAttempt)
+  }
+
+  @Test func aDocumentThatChangedBetweenTwoReadsAsksForAnotherAttempt() {
+    var attempt = TransactionAttempt()
+    #expect(attempt.note(found("a", at: 5)) == nil)
+    #expect(attempt.note(found("a", at: 5)) == nil)
+    let error = attempt.note(found("a", at: 6))
+    #expect(error?.code == .aborted && error?.allowsAnotherAttempt == true)
+    #expect(attempt.note(missing("a"))?.code == .aborted)
+    #expect(attempt.note(missing("b")) == nil && attempt.note(missing("b")) == nil)
+    #expect(attempt.note(found("b", at: 1))?.code == .aborted)
+  }
+
+  @Test func anUpdateOfADocumentThatWasMissingIsAMistake() {
+    var attempt = TransactionAttempt()
+    #expect(attempt.note(missing("a")) == nil)
+    attempt.add(update("a"))
+    #expect(attempt.failure?.code == .invalidArgument)
+  }
+
+  @Test func fiveAttemptsAreMadeForErrorsThatMayPass() {
+    #expect(TransactionOptions().maxAttempts == 5)
+    let again = (1...16 as ClosedRange<Int32>).filter {
+      FirestoreError(StatusCode(rawValue: $0), "").allowsAnotherAttempt
+    }
+    #expect(again == [1, 2, 4, 6, 8, 9, 10, 13, 14, 16])
+  }
+}

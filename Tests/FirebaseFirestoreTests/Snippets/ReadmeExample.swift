@@ -1,0 +1,45 @@
+// swift-format-ignore-file
+// The README's program: it compiles here as it stands there, but for `@main`, of which a test can have none.
+
+import Foundation
+import Testing
+
+// README begins
+import FirebaseCore
+import FirebaseFirestore
+
+struct Tasks {
+  static func main() async throws {
+    let options = FirebaseOptions(googleAppID: "1:1:ios:1", gcmSenderID: "1")
+    options.projectID = "demo-hearth"
+    FirebaseApp.configure(options: options)
+
+    let db = Firestore.firestore()
+    db.useEmulator(withHost: "127.0.0.1", port: 8080)
+
+    let tasks = db.collection("tasks")
+    let added = try await tasks.addDocument(data: ["title": "Buy milk", "done": false])
+    try await added.updateData(["done": true])
+    for document in try await tasks.whereField("done", isEqualTo: true).getDocuments().documents {
+      print(document.documentID, document.data())
+    }
+  }
+}
+// README ends
+
+@Suite struct ReadmeTests {
+  @Test func theProgramOfTheReadmeIsTheOneThatCompiles() throws {
+    let file = URL(fileURLWithPath: #filePath)
+    let root = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+    let printed = readme.components(separatedBy: "```swift\n").dropFirst()
+      .compactMap { $0.components(separatedBy: "```").first }
+      .filter { $0.contains("import FirebaseFirestore") }
+    #expect(printed.count == 1)
+    let own = try String(contentsOf: file, encoding: .utf8)
+    let compiled = own.components(separatedBy: "// README begins\n").dropFirst().first?
+      .components(separatedBy: "// README ends").first
+    #expect(printed.first?.replacingOccurrences(of: "@main\n", with: "") == compiled)
+  }
+}
