@@ -28,8 +28,10 @@ import Testing
   /// Queries over one set of documents.
   private static let queriesEach = 8
 
-  @Test("every query gives what the product's rules give")
-  func programs() async throws {
+  @Test(
+    "every query gives what the product's rules give, also if it pauses wherever it can",
+    arguments: [EngineLimits.scanRows, 1, 7])
+  func programs(scanRows: Int) async throws {
     var failures = 0
     var valid = 0
     var seed: UInt64 = 1
@@ -39,7 +41,7 @@ import Testing
       var documents: [ResourcePath: MapValue] = [:]
       for _ in 0..<Int.random(in: 1...25, using: &model.random) { documents[model.path()] = model.fields() }
       let rows = documents.map { (path: $0.key, fields: $0.value) }.sorted { $0.path < $1.path }
-      let fixture = try await Self.fixture(rows)
+      let fixture = try await Self.fixture(rows, scanRows: scanRows)
       for _ in 0..<Self.queriesEach {
         var query = model.query(root: fixture.root)
         let isToLast = model.chance(25) && !query.structured.orderBy.isEmpty && query.structured.limit != nil
@@ -49,17 +51,18 @@ import Testing
         let program = Program(documents: rows, query: query, isToLast: isToLast)
         guard let difference = try await Self.difference(program, fixture) else { continue }
         failures += 1
-        let least = try await Self.shrunk(program)
+        let least = try await Self.shrunk(program, scanRows)
         Issue.record("seed \(seed): \(difference)\n\(least.description)")
         break
       }
     }
   }
 
-  private static func fixture(_ documents: [(path: ResourcePath, fields: MapValue)]) async throws
-    -> EngineFixture
-  {
-    let fixture = try EngineFixture()
+  /// - Parameter scanRows: so few that a query pauses wherever it can.
+  private static func fixture(
+    _ documents: [(path: ResourcePath, fields: MapValue)], scanRows: Int = EngineLimits.scanRows
+  ) async throws -> EngineFixture {
+    let fixture = try EngineFixture(scanRows: scanRows)
     if !documents.isEmpty {
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.path), fields: $0.fields)) })
@@ -99,13 +102,13 @@ import Testing
   // MARK: Shrinking
 
   /// A smallest program that still fails: no document and no part of the query can be left out.
-  private static func shrunk(_ program: Program) async throws -> Program {
+  private static func shrunk(_ program: Program, _ scanRows: Int) async throws -> Program {
     var least = program
     var goesOn = true
     while goesOn {
       goesOn = false
       for smaller in candidates(least) where (try? NormalizedQuery(smaller.query)) != nil {
-        if try await difference(smaller, try await fixture(smaller.documents)) != nil {
+        if try await difference(smaller, try await fixture(smaller.documents, scanRows: scanRows)) != nil {
           least = smaller
           goesOn = true
           break

@@ -41,6 +41,20 @@ struct ConfigurationTests {
     #expect(configuration.logLevel == .notice)
   }
 
+  @Test("One port for both products is refused by name, whatever the source; 0 is any free one for each")
+  func onePort() throws {
+    let file = #"{"emulators": {"database": {"port": 8080}}}"#
+    for message in [
+      error(file: file), error(["HEARTH_FIRESTORE_PORT": "9000"]), error { $0.databasePort = 8080 },
+      error { ($0.host, $0.firestorePort, $0.databasePort) = ("localhost", 7, 7) },
+    ] {
+      #expect(message.contains("--firestore-port") && message.contains("--database-port"), "\(message)")
+    }
+    #expect(error { ($0.firestorePort, $0.databasePort) = (0, 0) } == "")
+    let apart = #"{"emulators": {"firestore": {"host": "127.0.0.2"}, "database": {"host": "127.0.0.3", "port": 8080}}}"#
+    #expect(error(file: apart) == "")
+  }
+
   @Test("A flag goes before a variable, a variable before firebase.json, that before the default")
   func precedence() throws {
     let file =

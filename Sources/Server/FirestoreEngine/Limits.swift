@@ -4,6 +4,9 @@
 public enum EngineLimits {
   /// Index entries of one document, as the product counts them.
   public static let indexEntries = 40_000
+  /// Bytes of one index entry, by the published formula: the document's name and its parent's, the field's name, the
+  /// value as far as it is indexed, and 32.
+  public static let indexEntryBytes = 7_680
   /// Bytes of all index entries of one document.
   public static let indexEntriesBytes = 8 << 20
   /// How far back reads and resume tokens reach: one hour.
@@ -38,6 +41,10 @@ public enum EngineLimits {
   public static let listPageMaximum = 10_000
   /// Bytes of documents or ids on a listing page, after which no more are added: the page's token leads on.
   public static let listPageBytes = 4 << 20
+  /// Rows and index entries that a query goes over in one read; then others have their turn, and it goes on.
+  public static let scanRows = 4_096
+  /// Bytes of documents that it goes over in one read.
+  public static let scanBytes = 8 << 20
   /// Names in one BatchGetDocuments.
   public static let batchGetNames = 100_000
   /// Active targets of one Listen stream.

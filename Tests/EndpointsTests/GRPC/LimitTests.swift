@@ -35,12 +35,23 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
     }
   }
 
+  /// A limit on one write as a client sends it.
+  init(_ description: String, _ message: String, write: @escaping @Sendable (Int) -> Proto.Write) {
+    self.init(description, message) { excess in
+      var request = Google_Firestore_V1_CommitRequest()
+      request.database = FirestoreTestServer.database
+      request.writes = [write(excess)]
+      return request
+    }
+  }
+
   /// A limit on a document's name.
   init(_ description: String, _ message: String, path: @escaping @Sendable (Int) -> String) {
     self.init(description, message) { excess in
       var request = Google_Firestore_V1_CommitRequest()
       request.database = FirestoreTestServer.database
-      request.writes = [.set(path(excess), ["n": .int(1)])]
+      // Without fields, whose index entries would be too large long before a name is.
+      request.writes = [.set(path(excess), [:])]
       return request
     }
   }
@@ -190,6 +201,28 @@ struct LimitTests {
       "index entries of many fields", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
         MapValue((0..<(EngineLimits.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
+      }),
+    LimitCase(
+      "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",
+      write: { excess in
+        // The names take 4 * 1,001 + 16 and 2 * 1,001 + 16, the field 2, the value what is indexed of it, the entry 32.
+        let long = LimitCase.text(1_000)
+        let id = LimitCase.text(7_680 - 1_500 - 2 - 32 - 2_018 - 3_019 - 1 + excess)
+        return .set("\(long)/\(long)/\(long)/\(id)", ["t": .text(LimitCase.text(5_000))])
+      }),
+    LimitCase(
+      "an index entry of a field inside maps", "more than the maximum of 7680 bytes",
+      write: { excess in
+        let long = LimitCase.text(1_299)
+        var value = Proto.Value.int(1)
+        // c/d counts 20, the entry 32, the number 8; five names count 1,300 each, and one more.
+        value.mapValue.fields = [LimitCase.text(7_680 - 20 - 32 - 8 - 6_500 - 1 + excess): .int(1)]
+        for _ in 0..<4 {
+          var outer = Proto.Value()
+          outer.mapValue.fields = [long: value]
+          value = outer
+        }
+        return .set("c/d", [long: value])
       }),
     LimitCase("a request", "Request payload size exceeds the limit: 10485760 bytes.") { excess in
       var request = LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: ["n": 1]))])

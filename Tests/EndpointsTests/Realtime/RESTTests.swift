@@ -233,6 +233,10 @@ struct RESTTests {
       .init("GET", "/a%C3.json", is: 400), .init("GET", "/x.json?orderBy=%zz", is: 400),
       .init("PUT", "/a.json", "{nope", is: 400, json), .init("PUT", "/a.json", "", is: 400, json),
       .init("PUT", "/a.json", #"{"":1}"#, is: 400, Self.error(key)),
+      .init(
+        "PUT", "/a.json", "{\"\(String(repeating: "k", count: 769))\":1}", is: 400,
+        Self.error(
+          "Invalid data; couldn't parse key beginning at 1:2. A key may have at most 768 bytes, and this has 769.")),
       .init("PATCH", "/a.json", "[1]", is: 400),
       .init("PATCH", "/a.json", #"{"x":1,"x/y":2}"#, is: 400),
       .init("PUT", "/a.json", #"{".sv":"never"}"#, is: 400),

@@ -8,6 +8,7 @@ import OrderedStore
 final class CountingStore: OrderedStore {
   private let base: any OrderedStore
   fileprivate let rows = Guarded(0)
+  fileprivate let largest = Guarded(0)
 
   init(_ base: any OrderedStore) { self.base = base }
 
@@ -19,8 +20,16 @@ final class CountingStore: OrderedStore {
     }
   }
 
+  /// The rows of the largest single read since the last call.
+  func takeLargest() -> Int {
+    largest.withLock { largest in
+      defer { largest = 0 }
+      return largest
+    }
+  }
+
   func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
-    CountingDatabase(try await base.database(named: name, history: history), rows)
+    CountingDatabase(try await base.database(named: name, history: history), rows, largest)
   }
 
   func databaseExists(named name: String) async throws -> Bool { try await base.databaseExists(named: name) }
@@ -32,10 +41,12 @@ final class CountingStore: OrderedStore {
 private final class CountingDatabase: OrderedDatabase {
   private let base: any OrderedDatabase
   private let rows: Guarded<Int>
+  private let largest: Guarded<Int>
 
-  init(_ base: any OrderedDatabase, _ rows: Guarded<Int>) {
+  init(_ base: any OrderedDatabase, _ rows: Guarded<Int>, _ largest: Guarded<Int>) {
     self.base = base
     self.rows = rows
+    self.largest = largest
   }
 
   var name: String { base.name }
@@ -45,9 +56,13 @@ private final class CountingDatabase: OrderedDatabase {
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    try await base.read(at: version) { [rows] view in
+    try await base.read(at: version) { [rows, largest] view in
       let counting = CountingView(view)
-      defer { rows.withLock { $0 += counting.visited + counting.lookedUp } }
+      defer {
+        let count = counting.visited + counting.lookedUp
+        rows.withLock { $0 += count }
+        largest.withLock { $0 = max($0, count) }
+      }
       return try body(counting)
     }
   }

@@ -15,12 +15,14 @@ struct EngineFixture: Sendable {
 
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
-    lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget()
+    lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
+    scanRows: Int = EngineLimits.scanRows
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
     options.watchBudget = budget
+    options.scanRows = scanRows
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 

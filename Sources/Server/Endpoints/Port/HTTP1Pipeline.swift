@@ -13,7 +13,7 @@ extension ChannelPipeline.SynchronousOperations {
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)),
       HTTPServerPipelineHandler(),
       HTTPServerProtocolErrorHandler(),
-      NIOHTTPResponseHeadersValidator(),
+      AnswerHeaders(),
     ])
     try addHandler(RequestDeadlines(limits, head: limits.requestHeadTimeout))
   }
@@ -21,6 +21,7 @@ extension ChannelPipeline.SynchronousOperations {
   /// Adds the translation that lets the same endpoint handler serve one HTTP/2 stream, and the deadline of its body.
   func addHTTP1Translation(_ limits: PortLimits) throws {
     try addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
+    try addHandler(AnswerHeaders())
     try addHandler(RequestDeadlines(limits, head: nil))
   }
 

@@ -35,7 +35,10 @@ struct RESTService: Sendable {
         request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
       return finish(request, value(request, shallow.write))
     }
+    // Many may wait for their turn, and their peers be gone when it comes.
+    try Task.checkCancellation()
     let node = try await read(request, database)
+    try Task.checkCancellation()
     guard node.estimatedSize <= endpoint.limits.data.responseBytes else { throw RealtimeError.tooBig }
     if case .ifNoneMatch(let tag) = request.condition, tag == node.etag {
       var response = RESTResponse(.notModified)

@@ -45,6 +45,16 @@ final class RealtimeHTTPConnection: AnswerAccount {
     memory.give(bytes)
   }
 
+  /// The answer, or the refusal of one that only tells what there is and that the server has no room to keep until its
+  /// peer has read it. The body is counted either way.
+  func counted(_ response: RESTResponse, to request: HTTPRequestHead) -> RESTResponse {
+    guard let body = response.body, request.method != .HEAD else { return response }
+    if memory.take(body.readableBytes) { return response }
+    let counted = request.method == .GET ? RESTResponse(noMemory) : response
+    memory.takeAnyway(counted.body?.readableBytes ?? 0)
+    return counted
+  }
+
   /// The answer where the server has no room for what is asked.
   var noMemory: RESTError { RESTError(.serviceUnavailable, memory.memory.refusal) }
 

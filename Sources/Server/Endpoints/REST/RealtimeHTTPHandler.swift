@@ -30,6 +30,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
   private var peerHasFinished = false
   /// Whether the last answer of the connection was flushed.
   private var hasSaidAll = false
+  /// The making of an answer that nobody needs once its peer is gone.
+  private var reading: Task<Void, Never>?
   /// The event stream, once the request is one.
   var events: EventStreamState?
   var budget: OutputBudget
@@ -110,6 +112,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     shared.remove(self)
     release()
     endLongPoll()
+    reading?.cancel()
+    reading = nil
     events?.end()
     events = nil
   }
@@ -233,10 +237,12 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     isAnswering = true
     let eventLoop = context.eventLoop
     let this = NIOLoopBound(self, eventLoop: eventLoop)
-    Task {
+    let task = Task {
       let response = await make()
       eventLoop.execute { this.value.answer(response) }
     }
+    // What was asked to be written is written; what was only to be told need not be.
+    if head?.method == .GET { reading = task }
   }
 
   func answer(_ response: RESTResponse) {
@@ -249,8 +255,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     isAnswering = true
     isOpening = false
     head = nil
+    reading = nil
     release()
-    response = counted(response, to: request)
+    response = shared.counted(response, to: request)
     // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it.
     let keepAlive =
       request.isKeepAlive && !shared.isDraining && !isRefusing && !peerHasFinished
@@ -262,16 +269,6 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(version: request.version, status: response.status, headers: headers)
     deliver(head, request.method == .HEAD ? nil : response.body, keepAlive, context)
-  }
-
-  /// The answer, or the refusal of one that only tells what there is and that the server has no room to keep until its
-  /// peer has read it. The body is counted either way.
-  private func counted(_ response: RESTResponse, to request: HTTPRequestHead) -> RESTResponse {
-    guard let body = response.body, request.method != .HEAD else { return response }
-    if shared.memory.take(body.readableBytes) { return response }
-    let counted = request.method == .GET ? RESTResponse(shared.noMemory) : response
-    shared.memory.takeAnyway(counted.body?.readableBytes ?? 0)
-    return counted
   }
 
   /// Writes an answer. Over HTTP/1.1 its end, behind which the next request is let in, follows once the rest was flushed.

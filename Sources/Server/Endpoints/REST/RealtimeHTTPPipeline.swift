@@ -13,7 +13,7 @@ extension ChannelPipeline.SynchronousOperations {
       HTTPResponseEncoder(),
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)),
       HTTPServerPipelineHandler(),
-      NIOHTTPResponseHeadersValidator(),
+      AnswerHeaders(),
     ])
     try addHandler(RequestDeadlines(connection.port, head: connection.port.requestHeadTimeout))
     let handler = RealtimeHTTPHandler(connection, isHTTP2: false)
@@ -31,7 +31,7 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(ByteToMessageHandler(decoder))
     removeHandler(try handler(type: RealtimeHTTPHandler.self), promise: nil)
     removeHandler(try handler(type: RequestDeadlines.self), promise: nil)
-    removeHandler(try handler(type: NIOHTTPResponseHeadersValidator.self), promise: nil)
+    removeHandler(try handler(type: AnswerHeaders.self), promise: nil)
     removeHandler(try handler(type: HTTPServerPipelineHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPResponseEncoder.self), promise: nil)
     removeHandler(try handler(type: RealtimeHTTPDrainHandler.self), promise: nil)

@@ -20,6 +20,8 @@ public final class FirestoreEngine: Sendable {
     public var clock: any EngineClock
     /// What a slow Listen stream may hold.
     var watchBudget = WatchBudget()
+    /// Rows that a query goes over in one read.
+    var scanRows = EngineLimits.scanRows
 
     /// Makes options: two seconds of lock wait, a heartbeat every 37 seconds.
     public init(

@@ -25,6 +25,12 @@ enum IndexEntries {
     /// Entries as the product counts them: ascending and descending, and twice for an element.
     private var count = 0
     private var bytes = 0
+    /// What every entry counts, by the published formula, beside its field and its value.
+    private let entryBytes: Int
+    private let path: ResourcePath
+    /// The names of the maps around what is being added, and of the field.
+    private var fieldNames: [String] = []
+    private var namesBytes = 0
     /// What every entry begins with.
     let prefix: Key
     private let id: [UInt8]
@@ -32,6 +38,9 @@ enum IndexEntries {
     init(_ path: ResourcePath, fields: Int) {
       prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
       id = KeyLayout.segment(path.segments.last ?? "")
+      self.path = path
+      let parent = ResourcePath(Array(path.segments.dropLast(2)))
+      entryBytes = DocumentSize.of(path: path) + (parent.isEmpty ? 0 : DocumentSize.of(path: parent)) + 32
       keys.reserveCapacity(fields)
     }
 
@@ -40,6 +49,10 @@ enum IndexEntries {
       for entry in fields.entries {
         var key = IndexKeyEncoder(prefix: names, room: entry.key.utf8.count + 24 + id.count)
         key.append(fieldName: entry.key)
+        fieldNames.append(entry.key)
+        namesBytes += entry.key.utf8.count + 1
+        defer { namesBytes -= (fieldNames.popLast()?.utf8.count ?? 0) + 1 }
+        try checkSize(entry.value)
         switch entry.value {
         case .map(let map):
           let inner = key.bytes
@@ -58,10 +71,23 @@ enum IndexEntries {
       }
     }
 
+    /// Refuses an entry of the current field that is too large.
+    private func checkSize(_ value: Value) throws(FirestoreError) {
+      let size = entryBytes + namesBytes
+      guard size + Limits.indexedValueBytes > EngineLimits.indexEntryBytes else { return }
+      let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
+      guard whole > EngineLimits.indexEntryBytes else { return }
+      throw .invalidArgument(
+        "The index entry of property \"\(fieldNames.joined(separator: ".").prefix(200))\" of document "
+          + "\"\(path.description.prefix(200))\" has \(whole) bytes, more than the maximum of "
+          + "\(EngineLimits.indexEntryBytes) bytes for the names and the value of one entry.")
+    }
+
     /// One entry for each distinct element.
     private mutating func add(_ elements: [Value], at field: IndexKeyEncoder) throws(FirestoreError) {
       var seen: Set<[UInt8]> = []
       for element in elements {
+        try checkSize(element)
         let bytes = IndexValue.encode(element)
         if seen.insert(bytes).inserted { try finish(field, .element, bytes) }
       }

@@ -21,8 +21,12 @@ enum ReadingPlace: Sendable {
   case start
   /// Behind a document, for sources in the order of names.
   case after(StoredDocument)
-  /// At the entries of a range, for sources that are one index.
+  /// At the keys of a range, for sources that are one range.
   case range(KeyRange)
+  /// At these ids of each intersection, for sources that are some; nil where one has ended.
+  case ids([KeyRange?])
+  /// Behind a path, for walks over a subtree.
+  case path(ResourcePath)
 }
 
 /// Reads a plan's source.
@@ -37,6 +41,9 @@ struct Candidates {
   private let database: DatabaseName
   private let view: any ReadView
   private let recordsKeys: Bool
+  private let allowance: ScanAllowance
+  private var hasBegun = false
+  private var isPaused = false
   private var ahead: [Ahead] = []
   private var position = 0
   private var batch: Int
@@ -44,6 +51,7 @@ struct Candidates {
   private var rest: KeyRange?
   private var names: ArraySlice<ResourcePath> = []
   private var ids: IDUnion
+  private var idBounds: [KeyRange?] = []
   private var walked: ResourcePath?
   private var isWalkDone = false
   /// The document rows that were looked at, if they are recorded.
@@ -52,8 +60,10 @@ struct Candidates {
   /// - Parameter expected: how many candidates are likely to be wanted.
   init(
     _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from place: ReadingPlace = .start,
-    expecting expected: Int, recordsKeys: Bool = false
+    expecting expected: Int, recordsKeys: Bool = false,
+    allowance: ScanAllowance = ScanAllowance(rows: EngineLimits.scanRows)
   ) {
+    self.allowance = allowance
     batch = min(max(expected, 16), 256)
     self.plan = plan
     self.database = database
@@ -72,28 +82,59 @@ struct Candidates {
           plan.reverse
           ? KeyRange(start: bounds.start, end: id) : KeyRange(start: id.successor, end: bounds.end)
       }
+      idBounds = prefixes.map { _ in bounds }
+      if case .ids(let ranges) = place { idBounds = ranges }
       ids = IDUnion(
-        prefixes.map { Intersection(view, prefixes: $0, ids: bounds, reverse: plan.reverse) },
-        reverse: plan.reverse)
+        zip(prefixes, idBounds).map { prefixes, bounds in
+          Intersection(
+            view, allowance, prefixes: bounds == nil ? [] : prefixes, ids: bounds ?? KeyRange(start: [], end: []),
+            reverse: plan.reverse)
+        }, reverse: plan.reverse)
     case .index(_, _, let range):
       rest = range
       if case .range(let range) = place { rest = range }
     case .rows(let range):
       rest = range
+      if case .range(let range) = place { rest = range }
       if let last {
         rest = range.remainder(after: KeyLayout.document(last.name.path), reverse: plan.reverse)
       }
     case .group(let range):
       rest = range
+      if case .range(let range) = place { rest = range }
       if let last { rest = range.remainder(after: KeyLayout.group(last.name.path), reverse: plan.reverse) }
-    case .subtree: walked = last?.name.path
+    case .subtree:
+      walked = last?.name.path
+      if case .path(let path) = place { walked = path }
     }
   }
 
   /// The part of the plan's range that has not been read; nil if there is none.
   var unread: KeyRange? { rest }
 
-  /// The next candidate; nil at the end.
+  /// Where to read on after a pause; nil if the end was reached.
+  var pause: ReadingPlace? {
+    guard isPaused else { return nil }
+    return switch plan.source {
+    case .nothing, .names: nil
+    case .entries: .ids(ids.bounds(within: idBounds))
+    case .index, .rows, .group: rest.map { .range($0) }
+    case .subtree: walked.map { .path($0) }
+    }
+  }
+
+  /// Whether it is time to pause: what may be read is spent, and something is left.
+  private var mustPause: Bool {
+    guard hasBegun, allowance.isSpent else { return false }
+    return switch plan.source {
+    case .nothing, .names: false
+    case .entries: true
+    case .index, .rows, .group: rest.map { !$0.isEmpty } ?? false
+    case .subtree: !isWalkDone && walked != nil
+    }
+  }
+
+  /// The next candidate; nil at the end, or at a pause.
   mutating func next() throws -> Candidate? {
     while true {
       while position >= ahead.count {
@@ -107,13 +148,17 @@ struct Candidates {
       case .row(let name, let key, let value, let entry):
         if recordsKeys { keys.append(key) }
         guard let row = try view.get(key) else { continue }
+        allowance.spend(1, bytes: row.value.count)
         return Candidate(document: try DocumentRow.decode(row.value, name), value: value, entry: entry)
       }
     }
   }
 
-  /// Reads the next batch; false at the end.
+  /// Reads the next batch; false at the end, or at a pause.
   private mutating func fill() throws -> Bool {
+    if mustPause { isPaused = true }
+    if isPaused { return false }
+    hasBegun = true
     defer { batch = min(batch * 2, 256) }
     switch plan.source {
     case .nothing: return false
@@ -137,7 +182,10 @@ struct Candidates {
   private mutating func fillFromEntries(_ collection: ResourcePath) throws -> Bool {
     let prefix = KeyLayout.collection(collection)
     var count = 0
-    while count < batch, let id = try ids.next() {
+    while count < batch {
+      let step = try ids.next()
+      if case .paused = step { isPaused = true }
+      guard case .id(let id) = step else { break }
       count += 1
       var decoder = IndexKeyDecoder(id)
       guard let text = decoder.segment(),
@@ -181,6 +229,7 @@ struct Candidates {
       paths.append(path)
       return paths.count < limit
     }
+    allowance.spend(paths.count + 1)
     isWalkDone = paths.count < limit
     walked = paths.last ?? start
     for path in paths { note(path) }
@@ -196,6 +245,7 @@ struct Candidates {
       found.append(Array(key))
       return found.count < limit
     }
+    allowance.spend(found.count + 1)
     rest = nil
     if found.count == limit, let last = found.last {
       rest = range.remainder(after: last, reverse: plan.reverse)
@@ -219,6 +269,7 @@ struct Candidates {
       bytes += value.count
       return found.count < limit && bytes < EngineLimits.pageBytes
     }
+    allowance.spend(found.count + 1, bytes: bytes)
     let stopped = found.count >= limit || bytes >= EngineLimits.pageBytes
     rest = stopped ? range.remainder(after: last, reverse: plan.reverse) : nil
     ahead = found

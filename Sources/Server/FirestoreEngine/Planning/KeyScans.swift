@@ -32,12 +32,22 @@ extension Array where Element == UInt8 {
   }
 }
 
+/// What a search for the next id gives.
+enum IDStep: Equatable {
+  case id([UInt8])
+  /// There are no more.
+  case end
+  /// None before this one, in scan order; what may be read is spent.
+  case paused([UInt8])
+}
+
 /// The ids under one index prefix (all entries with one value of one field), in order, with seeks.
 struct EntryStream {
   private let prefix: Key
   private let whole: KeyRange
   private let reverse: Bool
   private let view: any ReadView
+  private let allowance: ScanAllowance
   /// Encoded ids read ahead, in scan order.
   private var buffer: [[UInt8]] = []
   private var position = 0
@@ -46,8 +56,9 @@ struct EntryStream {
   private var batch = 8
 
   /// - Parameter ids: bounds on the encoded id, which follows the prefix.
-  init(_ view: any ReadView, prefix: Key, ids: KeyRange, reverse: Bool) {
+  init(_ view: any ReadView, _ allowance: ScanAllowance, prefix: Key, ids: KeyRange, reverse: Bool) {
     self.view = view
+    self.allowance = allowance
     self.prefix = prefix
     self.reverse = reverse
     whole = KeyRange(
@@ -99,6 +110,7 @@ struct EntryStream {
       ids.append(Array(key[count...]))
       return ids.count < limit
     }
+    allowance.spend(ids.count + 1)
     batch = min(batch * 2, 256)
     if ids.count < limit {
       rest = nil
@@ -114,20 +126,37 @@ struct EntryStream {
 /// rarest prefix.
 struct Intersection {
   private var streams: [EntryStream]
+  private let allowance: ScanAllowance
   private let reverse: Bool
+  /// Where the search stands that was paused: its candidate, how many streams have it, and which is to be asked next.
+  private var paused: (candidate: [UInt8], agreed: Int, index: Int)?
 
-  init(_ view: any ReadView, prefixes: [Key], ids: KeyRange, reverse: Bool) {
-    streams = prefixes.map { EntryStream(view, prefix: $0, ids: ids, reverse: reverse) }
+  init(
+    _ view: any ReadView, _ allowance: ScanAllowance, prefixes: [Key], ids: KeyRange, reverse: Bool
+  ) {
+    streams = prefixes.map { EntryStream(view, allowance, prefix: $0, ids: ids, reverse: reverse) }
+    self.allowance = allowance
     self.reverse = reverse
   }
 
-  /// The next common id; nil at the end.
-  mutating func next() throws -> [UInt8]? {
-    guard !streams.isEmpty, var candidate = try streams[0].next() else { return nil }
-    var agreed = 1
-    var index = 1 % streams.count
+  /// The next common id.
+  mutating func next() throws -> IDStep {
+    guard !streams.isEmpty else { return .end }
+    var (candidate, agreed, index) = paused ?? ([], 0, 0)
+    paused = nil
+    var steps = 0
+    if agreed == 0 {
+      guard let first = try streams[0].next() else { return .end }
+      (candidate, agreed, index) = (first, 1, 1 % streams.count)
+    }
     while agreed < streams.count {
-      guard let id = try streams[index].next(notBefore: candidate) else { return nil }
+      // After a whole round the candidate is another.
+      if steps >= streams.count, allowance.isSpent {
+        paused = (candidate, agreed, index)
+        return .paused(candidate)
+      }
+      steps += 1
+      guard let id = try streams[index].next(notBefore: candidate) else { return .end }
       if id == candidate {
         agreed += 1
       } else {
@@ -136,38 +165,69 @@ struct Intersection {
       }
       index = (index + 1) % streams.count
     }
-    return candidate
+    return .id(candidate)
   }
 }
 
 /// The ids that one of several intersections gives, each once, in order: a merge.
 struct IDUnion {
   private var parts: [Intersection]
-  /// The next id of each part; nil at its end.
-  private var heads: [[UInt8]?] = []
+  /// Where each part stands; nil where it has to be asked.
+  private var heads: [IDStep?]
+  private var last: [UInt8]?
   private let reverse: Bool
 
   init(_ parts: [Intersection], reverse: Bool) {
     self.parts = parts
     self.reverse = reverse
+    heads = Array(repeating: nil, count: parts.count)
   }
 
-  /// The next id; nil at the end.
-  mutating func next() throws -> [UInt8]? {
-    if parts.count == 1 { return try parts[0].next() }
-    if heads.isEmpty { for index in parts.indices { heads.append(try parts[index].next()) } }
-    var least: [UInt8]?
-    for case let head? in heads {
-      guard let known = least else {
-        least = head
-        continue
-      }
-      if reverse ? known.lexicographicallyPrecedes(head) : head.lexicographicallyPrecedes(known) {
-        least = head
+  /// Where to read each part on, within the bounds it has; nil where it has ended.
+  func bounds(within whole: [KeyRange?]) -> [KeyRange?] {
+    zip(heads, whole).map { head, range -> KeyRange? in
+      guard let range else { return nil }
+      switch head {
+      case .end: return nil
+      case .id(let id), .paused(let id):
+        return reverse
+          ? KeyRange(start: range.start, end: id.successor) : KeyRange(start: id, end: range.end)
+      case nil:
+        guard let last else { return range }
+        return reverse
+          ? KeyRange(start: range.start, end: last) : KeyRange(start: last.successor, end: range.end)
       }
     }
-    guard let least else { return nil }
-    for index in parts.indices where heads[index] == least { heads[index] = try parts[index].next() }
-    return least
+  }
+
+  /// The next id.
+  mutating func next() throws -> IDStep {
+    for index in parts.indices {
+      switch heads[index] {
+      case nil, .paused: heads[index] = try parts[index].next()
+      case .id, .end: break
+      }
+    }
+    var least: [UInt8]?
+    var pause: [UInt8]?
+    for head in heads {
+      switch head {
+      case .id(let id): least = first(id, least)
+      case .paused(let id): pause = first(id, pause)
+      case .end, nil: break
+      }
+    }
+    // A part that was paused before the least id may still give a lesser one, or the same.
+    if let pause, least.map({ first(pause, $0) == pause }) ?? true { return .paused(pause) }
+    guard let least else { return .end }
+    for index in parts.indices where heads[index] == .id(least) { heads[index] = nil }
+    last = least
+    return .id(least)
+  }
+
+  /// Which of two comes first in scan order.
+  private func first(_ id: [UInt8], _ other: [UInt8]?) -> [UInt8] {
+    guard let other else { return id }
+    return (reverse ? id.lexicographicallyPrecedes(other) : other.lexicographicallyPrecedes(id)) ? other : id
   }
 }

@@ -51,7 +51,8 @@ extension FirestoreDatabase {
     deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     let started = options.clock.now()
-    var run = QueryRun(query, recordsKeys: session.transaction != nil, counts: explain == .analyze)
+    var run = QueryRun(
+      query, recordsKeys: session.transaction != nil, counts: explain == .analyze, scanRows: options.scanRows)
     var ranges: [KeyRange] = []
     if session.transaction != nil {
       // What is scanned is locked before it is looked at.
@@ -68,6 +69,8 @@ extension FirestoreDatabase {
     var skipped = 0
     var tally = ResultTally()
     while true {
+      // The client may have gone, or its deadline passed, while nothing was found.
+      try Task.checkCancellation()
       let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil)
       run = next
       skipped += page.skipped
@@ -110,7 +113,7 @@ extension FirestoreDatabase {
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
-    var run = QueryRun(query)
+    var run = QueryRun(query, scanRows: options.scanRows)
     var session = ReadSession(version: version)
     while true {
       let (next, found) = try await nextPage(run, &session, nil)

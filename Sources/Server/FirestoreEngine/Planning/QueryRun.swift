@@ -3,7 +3,8 @@
 // Invariant: the concatenated pages are the query's result: all matching documents in its order, then offset, then
 // limit. A page holds a bounded number of documents and bytes. Results that no index orders are held, up to
 // `EngineLimits.sortBytes`: all of them, or, where an index gives the first order field, those that have one value of
-// it. What was read once is not read again for the next page.
+// it. What was read once is not read again for the next page. A page may be empty and not the last: one look at the store
+// goes over a bounded number of rows, whether they match or not.
 
 import FirestoreModel
 import OrderedStore
@@ -28,12 +29,16 @@ struct QueryRun: Sendable {
   private let sortBytes: Int
   private let recordsKeys: Bool
   private let counts: Bool
+  private let scanRows: Int
   private var plan: QueryPlan?
   /// Where reading goes on.
   private var place = ReadingPlace.start
   private var isExhausted = false
   private var toSkip: Int
   private var left: Int
+  /// Results that were read and wait to be sorted, and the value of the first order field that they have in common.
+  private var unsorted: SortedMatches?
+  private var runValue: ArraySlice<UInt8> = []
   /// Sorted results that are yet to be delivered.
   private var held: ArraySlice<StoredDocument> = []
   /// The rows that were read so far, for validation.
@@ -47,11 +52,13 @@ struct QueryRun: Sendable {
   ///   - recordsKeys: whether `keys` is of use.
   ///   - counts: whether `cost` is of use.
   ///   - sortBytes: bytes of results that may be held to sort them.
+  ///   - scanRows: rows that one page goes over.
   init(
     _ query: PreparedQuery, recordsKeys: Bool = false, counts: Bool = false,
-    sortBytes: Int = EngineLimits.sortBytes
+    sortBytes: Int = EngineLimits.sortBytes, scanRows: Int = EngineLimits.scanRows
   ) {
     self.query = query
+    self.scanRows = scanRows
     self.recordsKeys = recordsKeys
     self.counts = counts
     self.sortBytes = sortBytes
@@ -108,7 +115,7 @@ struct QueryRun: Sendable {
       var candidates = Candidates(
         plan, database, view, from: place,
         expecting: min(toSkip, EngineLimits.pageDocuments) + min(left, EngineLimits.pageDocuments),
-        recordsKeys: recordsKeys)
+        recordsKeys: recordsKeys, allowance: ScanAllowance(rows: scanRows))
       defer { keys += candidates.keys }
       if plan.arrangement == .unordered {
         try sortAll(&candidates)
@@ -125,8 +132,8 @@ struct QueryRun: Sendable {
 
   /// Reads on in the order of the source; neighbours that it does not order are sorted in memory.
   private mutating func readOn(_ candidates: inout Candidates, _ plan: QueryPlan, _ page: inout Page) throws {
-    var run = sorter
-    var runValue: ArraySlice<UInt8> = []
+    var run = unsorted ?? sorter
+    unsorted = nil
     while let candidate = try candidates.next() {
       let isRun = plan.arrangement == .runs || candidate.value.count >= IndexValue.cutLength
       if !run.isEmpty, !isRun || candidate.value != runValue {
@@ -144,6 +151,12 @@ struct QueryRun: Sendable {
           return goOn(at: candidate, including: false, candidates, plan)
         }
       }
+    }
+    if let pause = candidates.pause {
+      place = pause
+      unread = candidates.unread
+      unsorted = run
+      return
     }
     isExhausted = true
     unread = nil
@@ -170,11 +183,17 @@ struct QueryRun: Sendable {
 
   /// Reads and sorts everything.
   private mutating func sortAll(_ candidates: inout Candidates) throws {
-    var matches = sorter
+    var matches = unsorted ?? sorter
+    unsorted = nil
     while let candidate = try candidates.next() {
       let fields = try candidate.document.fields()
       guard query.matches(candidate.document.name, fields) else { continue }
       try matches.append(candidate.document, fields)
+    }
+    if let pause = candidates.pause {
+      place = pause
+      unsorted = matches
+      return
     }
     isExhausted = true
     held = matches.take()

@@ -76,14 +76,28 @@ public struct HearthConfiguration: Sendable {
     return configuration
   }
 
-  /// Refuses combinations that would be unsafe.
+  /// Refuses combinations that would be unsafe, or cannot be.
   func validate() throws(HearthError) {
+    if let database, database.port == firestore.port, database.port != 0,
+      Self.overlap(database.host, firestore.host)
+    {
+      throw HearthError(
+        "Cloud Firestore (--firestore-port) and the Realtime Database (--database-port) are both given port "
+          + "\(firestore.port) on \(firestore.host). Each needs its own: change one of the two, or give 0 for any free one. "
+          + "Both may also come from HEARTH_FIRESTORE_PORT, HEARTH_DATABASE_PORT and firebase.json.")
+    }
     guard emulator, !allowRemoteEmulator else { return }
     for host in [firestore.host, database?.host ?? firestore.host] where !Self.isLoopback(host) {
       throw HearthError(
         "--emulator trusts everyone, so it does not listen on \(host), beyond this machine. Use --host 127.0.0.1, "
           + "or add --allow-remote-emulator if everyone who can reach \(host) may read and change all data.")
     }
+  }
+
+  /// Whether two hosts may be the same address.
+  private static func overlap(_ a: String, _ b: String) -> Bool {
+    let (a, b) = (a == "localhost" ? "127.0.0.1" : a, b == "localhost" ? "127.0.0.1" : b)
+    return a == b || [a, b].contains { $0 == "0.0.0.0" || $0 == "::" }
   }
 
   static func isLoopback(_ host: String) -> Bool {

@@ -82,8 +82,13 @@ extension JSONReader {
         }
         continue
       }
-      if rules == .write, !Key.isValid(name) || name.utf8.count > limits.keyBytes {
-        throw JSONError(.invalidKey, at: keyStart(before: place))
+      if rules == .write {
+        guard name.utf8.count <= limits.keyBytes else {
+          throw JSONError(
+            .invalidKey, at: keyStart(before: place),
+            detail: "A key may have at most \(limits.keyBytes) bytes, and this has \(name.utf8.count).")
+        }
+        guard Key.isValid(name) else { throw JSONError(.invalidKey, at: keyStart(before: place)) }
       }
       let child = try readNode(rules, limits: limits)
       hasEmptyChildren = hasEmptyChildren || child.isEmpty
@@ -205,9 +210,8 @@ extension JSONError {
     switch code {
     case .invalidKey:
       let place = position(in: bytes)
-      return .invalidData(
-        "couldn't parse key beginning at \(place.line):\(place.column). "
-          + "Key value can't be empty or contain $ # [ ] / or .")
+      let rule = detail.isEmpty ? "Key value can't be empty or contain $ # [ ] / or ." : detail
+      return .invalidData("couldn't parse key beginning at \(place.line):\(place.column). \(rule)")
     case .invalidData: return .invalidData(detail)
     case .tooLarge: return .writeTooBig
     case .tooDeep: return .invalidData("nested too deeply")

@@ -1,0 +1,25 @@
+// How much one look at the store may read before it lets others have the thread.
+//
+// Invariant: whoever pauses when it is spent has got further than where it began, so that a scan that finds nothing ends
+// all the same.
+
+/// What a scan may still read.
+final class ScanAllowance {
+  private var rows: Int
+  private var bytes: Int
+
+  /// - Parameter rows: rows and index entries, all scans together.
+  init(rows: Int, bytes: Int = EngineLimits.scanBytes) {
+    self.rows = rows
+    self.bytes = bytes
+  }
+
+  /// Whether nothing more should be read now.
+  var isSpent: Bool { rows <= 0 || bytes <= 0 }
+
+  /// Counts what was read.
+  func spend(_ rows: Int, bytes: Int = 0) {
+    self.rows -= rows
+    self.bytes -= bytes
+  }
+}

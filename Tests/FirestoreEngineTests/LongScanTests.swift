@@ -1,0 +1,93 @@
+// Queries that go over many rows and find little: each read is bounded, others have their turn, and whoever is gone is
+// read for no longer.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite("Queries that find little", .timeLimit(.minutes(2)))
+struct LongScanTests {
+  private static let count = 6_000
+  private static let rows = 200
+
+  private static func filter(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> Filter {
+    .field(FieldFilter(FieldPath(field: field), op, value))
+  }
+
+  /// Queries that no document matches, or one, and that every document has to be looked at for, by each kind of source.
+  static let queries: [StructuredQuery] = [
+    // An index, with a filter that it does not know.
+    StructuredQuery(
+      from: [.init("c")],
+      filter: .composite(.and, [filter("n", .greaterThan, -1), filter("m", .lessThan, -1)])),
+    // Two indexes that have no document in common.
+    StructuredQuery(
+      from: [.init("c")], filter: .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)])),
+    // The same beside another disjunct.
+    StructuredQuery(
+      from: [.init("c")],
+      filter: .composite(
+        .or,
+        [
+          .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)]), filter("n", .equal, 5_999),
+        ])),
+    // A collection group, all of which has to be looked at.
+    StructuredQuery(from: [.init("c", allDescendants: true)], filter: filter("m", .lessThan, -1)),
+    // Sorted in memory.
+    StructuredQuery(
+      from: [.init("c")], filter: .composite(.and, [filter("n", .greaterThan, -1), filter("m", .lessThan, -1)]),
+      orderBy: [.init(FieldPath(field: "m")), .init(FieldPath(field: "n"))]),
+  ]
+
+  private func filled() async throws -> (EngineFixture, CountingStore) {
+    let store = CountingStore(try MemoryStore())
+    let fixture = try EngineFixture(store: store, scanRows: Self.rows)
+    for start in stride(from: 0, to: Self.count, by: 500) {
+      try await fixture.commit(
+        try (start..<start + 500).map { number in
+          // Names in no order of the numbers, so that the two indexes alternate.
+          let name = try fixture.name(ResourcePath(["c", String(number &* 7_919 % 1_000_003, radix: 36)]))
+          return Write(
+            .update(
+              name,
+              fields: [
+                "n": .integer(Int64(number)), "m": 1, "odd": .integer(Int64(number % 2)),
+                "two": .integer(Int64(number % 2)),
+              ]))
+        })
+    }
+    _ = (store.takeCount(), store.takeLargest())
+    return (fixture, store)
+  }
+
+  @Test("every read goes over a bounded number of rows, and the result is the same")
+  func bounded() async throws {
+    let (fixture, store) = try await filled()
+    for (index, query) in Self.queries.enumerated() {
+      let found = try await fixture.query(query)
+      #expect(found.count == (index == 2 ? 1 : 0), "query \(index)")
+      // A batch that has begun is finished, and so is its plan.
+      let largest = store.takeLargest()
+      #expect(largest < Self.rows + 1_100, "query \(index): \(largest) rows in one read")
+      let rows = store.takeCount()
+      #expect(rows > Self.count / 3, "query \(index): \(rows) rows")
+    }
+  }
+
+  @Test("a query whose caller is gone is not read on")
+  func cancelled() async throws {
+    let (fixture, store) = try await filled()
+    for (index, structured) in Self.queries.enumerated() {
+      let query = Query(parent: fixture.root, structured)
+      let running = Task {
+        // Cancelled before its first page.
+        withUnsafeCurrentTask { $0?.cancel() }
+        try await fixture.engine.runQuery(query, as: .administrator) { _ in }
+      }
+      await #expect(throws: CancellationError.self, "query \(index)") { try await running.value }
+      #expect(store.takeCount() < 2 * Self.rows + 1_100, "query \(index)")
+    }
+  }
+}
