@@ -21,7 +21,7 @@ struct LongScanTests {
     // An index, with a filter that it does not know.
     StructuredQuery(
       from: [.init("c")],
-      filter: .composite(.and, [filter("n", .greaterThan, -1), filter("m", .lessThan, -1)])),
+      filter: .composite(.and, [filter("n", .greaterThanOrEqual, 3_000), filter("m", .lessThan, 3_000)])),
     // Two indexes that have no document in common.
     StructuredQuery(
       from: [.init("c")], filter: .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)])),
@@ -34,10 +34,13 @@ struct LongScanTests {
           .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)]), filter("n", .equal, 5_999),
         ])),
     // A collection group, all of which has to be looked at.
-    StructuredQuery(from: [.init("c", allDescendants: true)], filter: filter("m", .lessThan, -1)),
+    StructuredQuery(
+      from: [.init("c", allDescendants: true)],
+      filter: .composite(.and, [filter("n", .greaterThanOrEqual, 3_000), filter("m", .lessThan, 3_000)])),
     // Sorted in memory.
     StructuredQuery(
-      from: [.init("c")], filter: .composite(.and, [filter("n", .greaterThan, -1), filter("m", .lessThan, -1)]),
+      from: [.init("c")],
+      filter: .composite(.and, [filter("n", .greaterThanOrEqual, 3_000), filter("m", .lessThan, 3_000)]),
       orderBy: [.init(FieldPath(field: "m")), .init(FieldPath(field: "n"))]),
   ]
 
@@ -53,7 +56,8 @@ struct LongScanTests {
             .update(
               name,
               fields: [
-                "n": .integer(Int64(number)), "m": 1, "odd": .integer(Int64(number % 2)),
+                "n": .integer(Int64(number)), "m": .integer(Int64(number)),
+                "odd": .integer(Int64(number % 2)),
                 "two": .integer(Int64(number % 2)),
               ]))
         })

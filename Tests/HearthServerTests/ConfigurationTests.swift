@@ -51,7 +51,8 @@ struct ConfigurationTests {
       #expect(message.contains("--firestore-port") && message.contains("--database-port"), "\(message)")
     }
     #expect(error { ($0.firestorePort, $0.databasePort) = (0, 0) } == "")
-    let apart = #"{"emulators": {"firestore": {"host": "127.0.0.2"}, "database": {"host": "127.0.0.3", "port": 8080}}}"#
+    let apart =
+      #"{"emulators": {"firestore": {"host": "127.0.0.2"}, "database": {"host": "127.0.0.3", "port": 8080}}}"#
     #expect(error(file: apart) == "")
   }
 

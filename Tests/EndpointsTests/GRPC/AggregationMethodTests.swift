@@ -102,9 +102,6 @@ struct AggregationMethodTests {
       queryless.structuredAggregationQuery.clearQueryType()
       #expect(await refusal(queryless)?.code == .invalidArgument)
       #expect(await refusal(Request.with { $0.parent = "nonsense" })?.code == .invalidArgument)
-      var explained = request("c")
-      explained.explainOptions.analyze = true
-      #expect(await refusal(explained)?.code == .unimplemented)
     }
   }
 }

@@ -45,7 +45,8 @@ struct AnswerHeaderTests {
       })
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0, protocols: protocols, limits: limits,
-      group: MultiThreadedEventLoopGroup.singleton, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+      group: MultiThreadedEventLoopGroup.singleton,
+      log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let client = try await HTTP2Client.open(port.port)
     for _ in 0..<2 {
       let answer = try await client.request(.GET, "/").answer()

@@ -171,6 +171,50 @@ struct PeerMemoryTests {
     }
   }
 
+  @Test("what Listen streams were asked for counts while they last: the one too many is ended, others go on")
+  func grpcTargets() async throws {
+    let limits = limits()
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+      let name = FirestoreTestServer.documents + "/c/" + String(repeating: "x", count: 900)
+      let request = Proto.Listen.with {
+        $0.database = FirestoreTestServer.database
+        $0.addTarget.targetID = 1
+        $0.addTarget.documents.documents = (0..<1_000).map { "\(name)\($0)" }
+      }
+      var clients: [GRPCTestClient] = []
+      var calls: [GRPCTestCall] = []
+      for _ in 0..<10 {
+        let client = try await GRPCTestClient.connect(port: running.port.port)
+        clients.append(client)
+        let call = try await client.open("Listen")
+        try? await call.send(request)
+        // Counted once as it came in, and twice as it is kept.
+        _ = try? await call.next(within: .seconds(2))
+        calls.append(call)
+      }
+      // Whoever is over is told at the next word.
+      for call in calls {
+        try? await call.send(
+          Proto.Listen.with {
+            $0.database = FirestoreTestServer.database
+            $0.removeTarget = 7
+          })
+      }
+      var ended = 0
+      for call in calls {
+        if let status = try? await call.status(within: .milliseconds(300)) {
+          #expect(status.code == .resourceExhausted, "\(status)")
+          ended += 1
+        }
+      }
+      #expect(ended >= 3 && ended < 10, "\(ended) of 10 were ended")
+      #expect(limits.memory.used <= Self.limit)
+      try await running.client.commit([.set("c/small", ["n": .int(1)])])
+      for client in clients { await client.close() }
+      #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
+    }
+  }
+
   @Test("bodies on many REST connections: 503 to the one too many, small ones pass, and all is given back")
   func restBodies() async throws {
     let limits = limits()

@@ -236,7 +236,8 @@ struct RESTTests {
       .init(
         "PUT", "/a.json", "{\"\(String(repeating: "k", count: 769))\":1}", is: 400,
         Self.error(
-          "Invalid data; couldn't parse key beginning at 1:2. A key may have at most 768 bytes, and this has 769.")),
+          "Invalid data; couldn't parse key beginning at 1:2. A key may have at most 768 bytes, and this has 769."
+        )),
       .init("PATCH", "/a.json", "[1]", is: 400),
       .init("PATCH", "/a.json", #"{"x":1,"x/y":2}"#, is: 400),
       .init("PUT", "/a.json", #"{".sv":"never"}"#, is: 400),

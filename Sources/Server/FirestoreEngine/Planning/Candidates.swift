@@ -87,7 +87,8 @@ struct Candidates {
       ids = IDUnion(
         zip(prefixes, idBounds).map { prefixes, bounds in
           Intersection(
-            view, allowance, prefixes: bounds == nil ? [] : prefixes, ids: bounds ?? KeyRange(start: [], end: []),
+            view, allowance, prefixes: bounds == nil ? [] : prefixes,
+            ids: bounds ?? KeyRange(start: [], end: []),
             reverse: plan.reverse)
         }, reverse: plan.reverse)
     case .index(_, _, let range):

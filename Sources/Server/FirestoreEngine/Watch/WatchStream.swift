@@ -40,6 +40,7 @@ public final class WatchStream: Sendable {
     var failure: FirestoreError?
     var lastSent: UInt64
     var hasTargets = false
+    var targetBytes = 0
   }
 
   let database: FirestoreDatabase
@@ -72,6 +73,12 @@ public final class WatchStream: Sendable {
 
   /// Answers a target that could not even be parsed: REMOVE with a cause, in its turn.
   public func rejectTarget(_ id: Int32, _ error: FirestoreError) { post(.reject(id, error)) }
+
+  /// About how many bytes the stream keeps of what it was asked: requests that wait, and active targets.
+  public var heldBytes: Int { mailbox.withLock { $0.commandBytes + $0.targetBytes } }
+
+  /// Notes that a target was added, or dropped, which takes up so many bytes.
+  func noteTarget(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
 
   /// Ends the stream: nothing is sent any more.
   public func close() {

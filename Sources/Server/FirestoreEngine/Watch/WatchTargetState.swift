@@ -12,6 +12,8 @@ struct ActiveTarget {
   let once: Bool
   /// The size of the request that asked for it.
   let bytes: Int
+  /// About what the target takes up: its request read, and its places in the indexes of targets.
+  var heldBytes: Int { 2 * bytes + 1_024 }
   /// Further documents that the permission depends on.
   var dependencies: Set<ResourcePath> = []
   /// The part of the query's matches that is shown, if it is not all of them.

@@ -122,7 +122,7 @@ actor WatchWorker {
   }
 
   func drop(_ target: ActiveTarget, _ stream: WatchStream) {
-    targets[target.id] = nil
+    if targets.removeValue(forKey: target.id) != nil { stream.noteTarget(-target.heldBytes) }
     idsByRegistration[target.registration] = nil
     stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
   }
@@ -175,6 +175,7 @@ actor WatchWorker {
       return try await refuse(id, FirestoreError(error), stream)
     }
     targets[id] = target
+    stream.noteTarget(target.heldBytes)
     idsByRegistration[registration] = id
     let token = ResumeToken.encode(version)
     try await emit(

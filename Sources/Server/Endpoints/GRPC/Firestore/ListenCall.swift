@@ -74,6 +74,16 @@ final class ListenCall: GRPCCall, Sendable {
     stream?.close()
   }
 
+  var heldBytes: Int {
+    phase.withLockedValue { phase in
+      switch phase {
+      case .awaitingFirst, .ended: 0
+      case .opening(_, let waiting): waiting.reduce(0) { $0 + $1.bytes }
+      case .open(_, let stream): stream.heldBytes
+      }
+    }
+  }
+
   private func open(_ first: Sized) throws(FirestoreError) {
     let database = try DatabaseName(parsing: first.request.database)
     let caller = try service.caller(head)
