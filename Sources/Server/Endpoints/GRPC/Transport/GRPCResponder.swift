@@ -16,6 +16,7 @@ public final class GRPCResponder: CallResponder {
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
   }
 
+  /// Sends framed messages, and returns once the client can take more.
   public func send(_ framed: ByteBuffer) async throws {
     if eventLoop.inEventLoop {
       // The common case on the loop: written, and there is room for more.
@@ -38,6 +39,7 @@ public final class GRPCResponder: CallResponder {
     }
   }
 
+  /// Ends the call with a status; what comes later is ignored.
   public func finish(_ status: GRPCStatus) {
     onLoop { $0.finish(status) }
   }
@@ -47,10 +49,12 @@ public final class GRPCResponder: CallResponder {
     onLoop { $0.complete(framed, mayGiveWay: mayGiveWay) }
   }
 
+  /// Stops or resumes the delivery of request messages.
   public func setReading(_ enabled: Bool) {
     onLoop { $0.setReading(enabled) }
   }
 
+  /// Accounts anew for the request bytes that the call keeps.
   public func updateHeldBytes() {
     onLoop { $0.account() }
   }
