@@ -122,6 +122,32 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
+  @Test("after a failed write databases that were not open yet are read too, and new ones are refused")
+  func failureBeforeOpening() async throws {
+    let engine = GatedEngine()
+    let (first, database) = try await open(engine)
+    _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+    try await first.close()
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let other = try await store.database(named: "other", history: .seconds(60))
+    engine.release(failing: .unavailable("no space left"))
+    await #expect(throws: StoreError.self) {
+      try await other.execute(validating: nil) { try $0.set([1], [2]) }
+    }
+    let found = try await store.database(named: "a", history: .seconds(60))
+    #expect(try await found.read(at: nil) { try $0.get([1])?.value } == [1])
+    for name in ["new", "newer"] {
+      let error = await #expect(throws: StoreError.self) {
+        try await store.database(named: name, history: .seconds(60))
+      }
+      #expect(error?.code == .unavailable)
+    }
+    await #expect(throws: StoreError.self) {
+      try await found.execute(validating: nil) { try $0.set([1], [3]) }
+    }
+    try await store.close()
+  }
+
   @Test("of a commit whose write failed nobody hears: no reader, no log, no follower")
   func failedCommitsStayUnseen() async throws {
     let engine = GatedEngine()

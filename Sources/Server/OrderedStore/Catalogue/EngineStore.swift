@@ -8,6 +8,8 @@
 package final class EngineStore: OrderedStore {
   private struct Registry {
     var open: [String: DatabaseCore] = [:]
+    /// The newest version that a removed database handed out.
+    var newestRemoved = Version.zero
     var closed = false
     var finished = false
     /// Who waits for the end.
@@ -148,7 +150,6 @@ package final class EngineStore: OrderedStore {
     guard !name.isEmpty, name.utf8.count <= StoreLimits.name else {
       throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
     }
-    if let failure = pipeline.failure { throw failure }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     let keepsHistory = history != .openReads
     let entry: CatalogueRows.Entry
@@ -168,7 +169,9 @@ package final class EngineStore: OrderedStore {
       }
     } else {
       let number = try CatalogueRows.readNextNumber(snapshot)
-      let created = Version(microseconds: max(options.clock.now(), bootVersion.microseconds + 1))
+      // One of this name may have been removed: whoever still holds a version of it must see that it lies before.
+      let before = max(bootVersion, registry.withLock { $0.newestRemoved })
+      let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
       let new = CatalogueRows.Entry(number: number, created: created, keepsHistory: keepsHistory)
       entry = new
       standing = Standing(published, latest: created, floor: .zero)
@@ -203,8 +206,12 @@ package final class EngineStore: OrderedStore {
       }
     }
     core.sequencer.close()
-    registry.withLock { $0.open[name] = nil }
-    if let failure = outcome.wait(until: { $0 }) { throw failure }
+    let failure = outcome.wait(until: { $0 })
+    registry.withLock { registry in
+      registry.open[name] = nil
+      registry.newestRemoved = max(registry.newestRemoved, core.standing.latestVersion)
+    }
+    if let failure { throw failure }
     engine.reclaim(from: start, to: end)
   }
 
@@ -245,10 +252,11 @@ package final class EngineStore: OrderedStore {
   /// After a clean end the next start need not skip the versions that were kept in reserve.
   private func lowerCeiling(_ cores: [DatabaseCore]) {
     guard pipeline.failure == nil else { return }
-    let newest = cores.map(\.standing.latestVersion).max() ?? bootVersion
-    guard max(newest, bootVersion) < pipeline.durableCeiling else { return }
+    let removed = max(bootVersion, registry.withLock { $0.newestRemoved })
+    let newest = cores.map(\.standing.latestVersion).reduce(removed, max)
+    guard newest < pipeline.durableCeiling else { return }
     let batch = engine.makeBatch()
-    CatalogueRows.putCeiling(max(newest, bootVersion), in: batch)
+    CatalogueRows.putCeiling(newest, in: batch)
     do {
       try engine.commit(batch)
     } catch {

@@ -147,6 +147,9 @@ public protocol Sequenced: ReadView {
   func clear(_ key: Key) throws
 
   /// Removes all rows of a range.
+  ///
+  /// The commit is refused as ``StoreError/limitExceeded(_:)`` if what all its writes replace and remove is to be kept
+  /// as history and is more than 256 MiB.
   func clear(_ range: KeyRange) throws
 
   /// Adds this commit's log record: bytes that a later process can read, and the same facts in memory for the

@@ -50,6 +50,8 @@ public enum StoreLimits {
   public static let value = 16 << 20
   /// The most that one commit's keys, values and log record add up to.
   public static let commit = 64 << 20
+  /// The most that the rows add up to which one commit overwrites or clears, where they are kept as history.
+  public static let replaced = 256 << 20
   /// The longest database name.
   public static let name = 1024
   /// The most calls that wait for one database's sequencer; more are refused.

@@ -46,6 +46,12 @@ final class SequencedState: Sequenced {
     return row
   }
 
+  /// The durable row of a key where only counts whether there is one.
+  private func durableWithoutValue(_ key: Key) throws -> VersionedValue? {
+    if let known = known.first(where: { $0.key == key }) { return known.row }
+    return try reader.writtenAt(key).map { VersionedValue(value: [], writtenAt: $0) }
+  }
+
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
@@ -123,19 +129,30 @@ final class SequencedState: Sequenced {
   private static let commitTooLarge = StoreError.limitExceeded(
     "a commit's keys, values and log record have more than the \(StoreLimits.commit) bytes allowed")
 
+  private static let replacesTooMuch = StoreError.limitExceeded(
+    "a commit replaces or removes rows of more than the \(StoreLimits.replaced) bytes that may be kept as history at once"
+  )
+
   /// Whether the body changed or logged anything. Known after ``finish(keepsHistory:)``.
   var wrote: Bool { !changes.isEmpty || record != nil }
 
   /// Finds the rows that the body replaced, and drops writes that change nothing (clearing what is not there).
   func finish(keepsHistory: Bool) throws {
     var kept = 0
+    var replaced = 0
     for index in changes.indices {
       if hasRewritten { changes[index].value = sequencer.overlay[changes[index].key]?.value }
       let isClearing = changes[index].value == nil
       if let covered = changes[index].covered {
         changes[index].before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
-      } else if !changes[index].isInsertion, keepsHistory || isClearing {
+      } else if !changes[index].isInsertion, keepsHistory {
         changes[index].before = try durable(changes[index].key)
+      } else if !changes[index].isInsertion, isClearing {
+        changes[index].before = try durableWithoutValue(changes[index].key)
+      }
+      if keepsHistory {
+        replaced += changes[index].before?.value.count ?? 0
+        guard replaced <= StoreLimits.replaced else { throw SequencedState.replacesTooMuch }
       }
       if isClearing, changes[index].before == nil {
         let key = changes[index].key

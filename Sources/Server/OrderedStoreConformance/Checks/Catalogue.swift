@@ -57,13 +57,31 @@ extension ConformanceCheck {
       }
       try expectEqual(try await store.databaseNames(), ["b"], "names after the removal")
       try expect(try await !store.databaseExists(named: "a"), "the removed database exists")
+      let last = database.latestVersion
+      run.clock.move(by: -3_600_000_000)
       let fresh = try await store.database(named: "a", history: .seconds(60))
+      try expect(
+        fresh.createdVersion > last, "the new database begins at \(fresh.createdVersion), not after \(last)")
       let rows = try await fresh.read(at: nil) { try $0.rows(.all).count }
       try expectEqual(rows, 0, "rows of the new database")
       try expect(try await fresh.log(after: .zero, limit: 9).isEmpty, "log of the new database")
       let kept = try await other.read(at: nil) { try $0.get([1])?.value }
       try expectEqual(kept, [1], "a row of the other database")
       try await store.close()
+    },
+    ConformanceCheck("a database made anew after a restart begins above the one that was removed") { run in
+      let store = try await run.open()
+      let database = try await store.database(named: "a", history: .seconds(60))
+      run.clock.move(by: 60_000_000)
+      let last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
+      try await store.removeDatabase(named: "a")
+      try await store.close()
+      run.clock.move(by: -3_600_000_000)
+      let again = try await run.open()
+      let fresh = try await again.database(named: "a", history: .seconds(60))
+      try expect(
+        fresh.createdVersion > last, "the new database begins at \(fresh.createdVersion), not after \(last)")
+      try await again.close()
     },
   ]
 }

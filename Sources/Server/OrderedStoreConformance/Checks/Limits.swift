@@ -93,6 +93,23 @@ extension ConformanceCheck {
         try expectEqual(now, 0, "rows now")
       }
     },
+    ConformanceCheck("a commit that would keep more than 256 MiB as history is refused and removes nothing") {
+      run in
+      try await run.withDatabase { database in
+        let large = StoredValue(repeating: 7, count: (16 << 20) - 100)
+        for byte in UInt8(0)..<17 {
+          _ = try await database.execute(validating: nil) { try $0.insert([byte], large) }
+        }
+        try await expectError(.limitExceeded, "clearing 272 MiB") {
+          _ = try await database.execute(validating: nil) { try $0.clear(.all) }
+        }
+        let left = try await database.execute(validating: nil) { state in
+          try state.clear([0])
+          return try (UInt8(0)..<17).filter { try state.get([$0]) != nil }.count
+        }
+        try expectEqual(left.result, 16, "rows after one more was removed")
+      }
+    },
     ConformanceCheck("large commits that come together all get through") { run in
       try await run.withDatabase(history: .openReads) { database in
         let large = StoredValue(repeating: 7, count: 12 << 20)
