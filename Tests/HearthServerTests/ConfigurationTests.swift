@@ -72,6 +72,20 @@ struct ConfigurationTests {
         == "127.0.0.3")
   }
 
+  @Test("Only an emulator has a hub, on the emulator suite's port unless another is asked for")
+  func hub() throws {
+    #expect(try resolve().hub == nil)
+    #expect(error { $0.hubPort = 4401 }.contains("--emulator"))
+    let usual = try resolve { $0.emulator = true }
+    #expect(usual.hub == .init(port: 4400) && !usual.hubPortIsFixed)
+    let file = #"{"emulators": {"hub": {"port": 4402, "host": "localhost"}}}"#
+    let named = try resolve(file: file) { $0.emulator = true }
+    #expect(named.hub == .init(host: "localhost", port: 4402) && named.hubPortIsFixed)
+    #expect(try resolve(["HEARTH_HUB_PORT": "4403"], file: file) { $0.emulator = true }.hub?.port == 4403)
+    #expect(
+      error(file: #"{"emulators": {"hub": {"host": "0.0.0.0"}}}"#) { $0.emulator = true }.contains("0.0.0.0"))
+  }
+
   @Test("Every option has its variable")
   func variables() throws {
     let configuration = try HearthConfiguration.resolve(

@@ -148,7 +148,8 @@ struct ServeCommandTests {
   /// Every option, with its default as it is told.
   private static let options: [String: String?] = [
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
-    "--firestore-port": "8080", "--database-port": "9000", "--emulator": nil, "--allow-remote-emulator": nil,
+    "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
+    "--allow-remote-emulator": nil,
     "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--log-level": "notice",
   ]
 
@@ -222,7 +223,7 @@ struct ServeCommandTests {
       #expect(read.hasSuffix("1"))
     }
     let hosted = try await run(["--ephemeral", "--emulator", "--host", "127.0.0.3"]) { _ in }
-    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 3)
+    #expect(hosted.output.components(separatedBy: "http://127.0.0.3:").count == 4)
     let remote = try await run(
       ["--ephemeral", "--emulator", "--host", "0.0.0.0", "--allow-remote-emulator"]) { _ in }
     #expect(remote.output.contains("http://0.0.0.0:"))

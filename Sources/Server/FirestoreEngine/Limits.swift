@@ -27,6 +27,10 @@ public enum EngineLimits {
   public static let openTransactionsReadBytes = 256 << 20
   /// Writes of one BatchWrite that are under way at once.
   public static let batchWritesAtOnce = 64
+  /// Documents that one commit of `clear` deletes.
+  public static let clearedDocuments = 20_000
+  /// Bytes of these documents, after which no more are added.
+  public static let clearedBytes = 64 << 20
   /// How long a transaction's read waits for a lock.
   public static let readLockWait: UInt64 = 30_000_000
   /// Bytes of documents that one query may hold to sort them.

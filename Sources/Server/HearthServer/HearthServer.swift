@@ -14,11 +14,19 @@ import NIOCore
 import NIOPosix
 import OrderedStore
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
   /// An address that the server listens on.
   public struct Listener: Sendable, Equatable {
-    /// What listens: `Cloud Firestore` or `Realtime Database`.
+    /// What listens: `Cloud Firestore`, `Realtime Database` or `Emulator hub`.
     public var product: String
     /// The address, as bound.
     public var host: String
@@ -97,6 +105,9 @@ public final class HearthServer: Sendable {
   /// The port of Cloud Firestore; nil while the server does not run.
   public var firestorePort: Int? { listeners.first { $0.product == Self.firestoreName }?.port }
 
+  /// The port of the emulators' hub; nil while the server does not run or has none.
+  public var hubPort: Int? { listeners.first { $0.product == Self.hubName }?.port }
+
   /// The port of the Realtime Database; nil while the server does not run or does not serve it.
   public var databasePort: Int? { listeners.first { $0.product == Self.databaseName }?.port }
 
@@ -112,6 +123,10 @@ public final class HearthServer: Sendable {
 
   static let firestoreName = "Cloud Firestore"
   static let databaseName = "Realtime Database"
+  static let hubName = "Emulator hub"
+
+  /// The version of this server, as tools are told it.
+  static let version = "0.1.0"
 
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
@@ -136,11 +151,28 @@ public final class HearthServer: Sendable {
         try await listen(
           address, realtime.protocols, tls, limits, Self.databaseName, flag: "--database-port", in: &running)
       }
+      if configuration.emulator, let address = configuration.hub {
+        // In clear also where the databases speak TLS: tools ask it before they know anything of this server.
+        try await listen(
+          address, hub(running).protocols(limits), nil, limits, Self.hubName, flag: "--hub-port",
+          in: &running,
+          orAnyPort: !configuration.hubPortIsFixed)
+      }
       return running
     } catch {
       await close(running)
       throw error
     }
+  }
+
+  /// The hub that tells where the ports are which listen already.
+  private func hub(_ running: Running) -> EmulatorHub {
+    let emulators = running.ports.map { running in
+      EmulatorHub.Emulator(
+        name: running.listener.product == Self.firestoreName ? "firestore" : "database",
+        host: running.listener.host, port: running.listener.port)
+    }
+    return EmulatorHub(emulators, version: Self.version, process: getpid())
   }
 
   private func tls() throws(HearthError) -> PortTLS? {
@@ -154,7 +186,7 @@ public final class HearthServer: Sendable {
 
   private func listen(
     _ address: HearthConfiguration.Address, _ protocols: PortProtocols, _ tls: PortTLS?,
-    _ limits: PortLimits, _ product: String, flag: String, in running: inout Running
+    _ limits: PortLimits, _ product: String, flag: String, in running: inout Running, orAnyPort: Bool = false
   ) async throws(HearthError) {
     do {
       let port = try await ListeningPort.bind(
@@ -163,6 +195,10 @@ public final class HearthServer: Sendable {
       let listener = Listener(product: product, host: port.host, port: port.port, tls: tls != nil)
       running.ports.append((listener, port))
     } catch {
+      if orAnyPort, error.reason == .addressInUse, address.port != 0 {
+        let other = HearthConfiguration.Address(host: address.host, port: 0)
+        return try await listen(other, protocols, tls, limits, product, flag: flag, in: &running)
+      }
       let advice =
         switch error.reason {
         case .addressInUse: " Choose another with \(flag), or 0 for any free one."

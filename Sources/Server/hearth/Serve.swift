@@ -47,6 +47,12 @@ struct Serve: AsyncParsableCommand {
       valueName: "port"))
   var databasePort: Int?
 
+  @Option(
+    help: ArgumentHelp(
+      "The port of the emulators' hub, with --emulator; also emulators.hub.port. (default: 4400, or any free one)",
+      valueName: "port"))
+  var hubPort: Int?
+
   @Flag(
     help: """
       Trust every caller, as the emulator suite does: no token, unsigned tokens and 'owner' are accepted, and any \
@@ -97,6 +103,7 @@ struct Serve: AsyncParsableCommand {
     flags.host = host
     flags.firestorePort = firestorePort
     flags.databasePort = databasePort
+    flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
     flags.tlsCertificate = tlsCert

@@ -29,21 +29,6 @@ struct PlainHTTPTests {
     #expect(text.hasSuffix("\r\n\r\n"))
   }
 
-  @Test(
-    "REST paths answer 501 with the product's error body",
-    arguments: [
-      "GET /v1/projects/p/databases/(default)/documents/a/b",
-      "POST /v1/projects/p/databases/d/documents:commit",
-      "DELETE /emulator/v1/projects/p/databases/d/documents",
-    ])
-  func notServedYet(line: String) async throws {
-    let text = try await answer(
-      to: "\(line) HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-    #expect(text.hasPrefix("HTTP/1.1 501 Not Implemented"))
-    #expect(text.contains("\"status\":\"UNIMPLEMENTED\""))
-    #expect(text.contains("\"code\":501"))
-  }
-
   @Test("Other paths answer 404")
   func unknownPath() async throws {
     let text = try await answer(to: "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -66,7 +66,7 @@ struct EchoPort {
         },
         "Converse": .duplex { _, responder in EchoCall(responder, events) },
       ])
-    let http = FirestoreHTTPService()
+    let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), emulator: nil)
     let protocols = PortProtocols(
       http1: http.http1(limits),
       http2: PortProtocols.grpcStreams(methods, limits: limits, log: log, fallback: http.http2(limits)))

@@ -9,7 +9,8 @@ import RealtimeModel
 
 /// How the Firestore port establishes callers.
 public struct FirestoreAuthentication: Sendable {
-  private let isEmulator: Bool
+  /// Whether this process was started as an emulator.
+  let isEmulator: Bool
 
   /// Trusts what a request claims: no token is an anonymous caller, `owner` the administrator, any other token is
   /// read without verification.

@@ -1,8 +1,9 @@
-// What the plain HTTP requests of one connection to the Firestore port share, whether they come one by one (HTTP/1.1) or
+// What the plain HTTP requests of one connection to the Firestore port, or to the hub's, share, whether they come one by one (HTTP/1.1) or
 // side by side (HTTP/2): the budgets for bodies and answers, and the news that the port drains.
 //
-// Invariant: the bodies of all requests that are not answered yet stay within the budget, and so do all answers that
-// wait to be read, but for the last one; both are counted in what all connections hold together.
+// Invariants: the bodies of all requests that are not answered yet stay within the budget; a call begins only while the
+// answers that wait to be read are within theirs, and no more calls with large answers are under way than it allows; all
+// of this is counted in what all connections hold together.
 
 import FirestoreModel
 import NIOCore
@@ -10,16 +11,31 @@ import NIOHTTP1
 
 /// One connection's requests; confined to its event loop but for its constants.
 final class FirestoreHTTPConnection: AnswerAccount {
-  let service: FirestoreHTTPService
+  private final class Call {
+    let responder: HTTPResponder
+    let bytes: Int
+    let start: () -> Void
+    var hasStarted = false
+
+    init(_ responder: HTTPResponder, _ bytes: Int, _ start: @escaping () -> Void) {
+      self.responder = responder
+      self.bytes = bytes
+      self.start = start
+    }
+  }
+
+  let service: any PlainHTTPService
   let port: PortLimits
   let memory: PeerMemoryAccount
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
   private(set) var moves = 0
+  private var readingCalls = 0
+  private var waiting: [Call] = []
   private var handlers: [ObjectIdentifier: FirestoreHTTPHandler] = [:]
 
-  init(_ service: FirestoreHTTPService, _ port: PortLimits) {
+  init(_ service: any PlainHTTPService, _ port: PortLimits) {
     self.service = service
     self.port = port
     memory = PeerMemoryAccount(port)
@@ -57,10 +73,50 @@ final class FirestoreHTTPConnection: AnswerAccount {
     queuedBytes -= bytes
     memory.give(bytes)
     moves &+= 1
+    startWaiting()
   }
 
-  /// Whether the peer has to read answers before it is served again.
-  var owesReading: Bool { queuedBytes >= port.http2.maximumQueuedAnswerBytes }
+  /// Starts a call when there is room for its answer: at once, or when others have been read.
+  /// - Parameter bytes: what its answer may take up; 0 for a small one. A call that others may wait for must expect
+  ///   nothing: it waits only for a peer that does not read.
+  func admit(_ responder: HTTPResponder, expecting bytes: Int, _ start: @escaping () -> Void) {
+    let call = Call(responder, bytes, start)
+    waiting.append(call)
+    startWaiting()
+    let bound = NIOLoopBound((connection: self, call: call), eventLoop: responder.eventLoop)
+    responder.onEnd {
+      let (connection, call) = bound.value
+      connection.end(call)
+    }
+  }
+
+  private func hasRoom(for call: Call) -> Bool {
+    queuedBytes < port.http2.maximumQueuedAnswerBytes
+      && (call.bytes == 0 || readingCalls < port.http2.maximumReadingCalls)
+  }
+
+  private func startWaiting() {
+    while let index = waiting.firstIndex(where: hasRoom) {
+      let call = waiting.remove(at: index)
+      guard memory.take(call.bytes) else {
+        call.responder.answer(.error(noMemory))
+        continue
+      }
+      call.hasStarted = true
+      if call.bytes > 0 { readingCalls += 1 }
+      call.start()
+    }
+  }
+
+  private func end(_ call: Call) {
+    if call.hasStarted {
+      if call.bytes > 0 { readingCalls -= 1 }
+      memory.give(call.bytes)
+      startWaiting()
+    } else {
+      waiting.removeAll { $0 === call }
+    }
+  }
 
   func add(_ handler: FirestoreHTTPHandler) { handlers[ObjectIdentifier(handler)] = handler }
 
@@ -87,7 +143,7 @@ private final class FirestoreHTTPDrainHandler: ChannelInboundHandler {
   }
 }
 
-extension FirestoreHTTPService {
+extension PlainHTTPService {
   /// The initializer of HTTP/1.1 connections.
   func http1(_ limits: PortLimits) -> @Sendable (any Channel) throws -> Void {
     { channel in

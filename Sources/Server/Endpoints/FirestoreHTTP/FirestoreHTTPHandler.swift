@@ -99,6 +99,10 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     body = ByteBuffer()
     isAnswered = false
     requestEnded = false
+    if let refusal = shared.service.refusal(of: head) {
+      isLast = true
+      return write(refusal)
+    }
     bodyLimit = FirestoreRoute.bodyLimit(of: head.uri, shared.port)
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
     guard announced <= bodyLimit else { return refuseTooLarge() }
@@ -140,19 +144,12 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
 
   private func serve(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
     isAnswered = true
-    guard !shared.owesReading else {
-      let limit = shared.port.http2.maximumQueuedAnswerBytes
-      return write(
-        .error(
-          .resourceExhausted(
-            "The answers that wait to be read on this connection exceed the limit of \(limit) bytes.")))
-    }
     do throws(RESTError) {
       let request = HTTPRequest(head: head, target: try RequestTarget(head.uri), body: body)
       body = ByteBuffer()
       let exchange = HTTPExchange(self, on: context.eventLoop)
       self.exchange = exchange
-      shared.service.serve(request, HTTPResponder(exchange))
+      shared.service.serve(request, HTTPResponder(exchange), on: shared)
     } catch {
       write(.error(.invalidArgument(error.message)))
     }
@@ -166,6 +163,9 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
   private static let headBytes = 256
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
+
+  /// A stream of HTTP/2 has the address of its connection.
+  var localAddress: SocketAddress? { (isHTTP2 ? context?.channel.parent : context?.channel)?.localAddress }
 
   func write(_ answer: HTTPAnswer) {
     guard let context, let request = head else { return }

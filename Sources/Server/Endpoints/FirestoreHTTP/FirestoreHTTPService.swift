@@ -34,7 +34,7 @@ enum FirestoreRoute: Equatable {
       self = method == .GET || method == .HEAD ? .health : .unknown
     } else if path.hasPrefix("/v1/") || path.hasPrefix("/v1beta1/") {
       self = .rest
-    } else if path.hasPrefix("/emulator/v1/") {
+    } else if path.hasPrefix("/emulator/v1/") || path == "/reset" {
       self = .emulator
     } else if path == "/google.firestore.v1.Firestore/Listen/channel" {
       self = .channel(.listen)
@@ -59,25 +59,52 @@ enum FirestoreRoute: Equatable {
 }
 
 /// Serves plain HTTP on the Firestore port.
-struct FirestoreHTTPService: Sendable {
+struct FirestoreHTTPService: PlainHTTPService {
+  let rest: FirestoreREST
+  /// Nil in production.
+  let emulator: FirestoreEmulator?
   /// The streams over WebChannel; nil on a port without any.
   var webChannel: WebChannelService?
 
-  /// Serves one request. Called on the event loop of its connection.
-  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) {
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection) {
     switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
     case .preflight: responder.answer(HTTPAnswer(status: .ok))
     case .health: responder.answer(.text(.ok, "Ok\n"))
-    case .rest, .emulator:
-      responder.answer(
-        .error(.unimplemented("Firestore's REST interface is not implemented by this server yet; use gRPC.")))
+    case .rest: serveREST(request, responder, on: connection)
+    case .emulator:
+      guard let emulator else { return responder.answer(.unknown) }
+      emulator.serve(request, responder)
     case .channel(let stream):
-      guard let webChannel else { return responder.answer(.text(.notFound, "Not Found\n")) }
+      guard let webChannel else { return responder.answer(.unknown) }
       webChannel.serve(stream, request, responder)
     case .channelTest:
-      guard let webChannel else { return responder.answer(.text(.notFound, "Not Found\n")) }
+      guard let webChannel else { return responder.answer(.unknown) }
       webChannel.serveTest(request, responder)
-    case .unknown: responder.answer(.text(.notFound, "Not Found\n"))
+    case .unknown: responder.answer(.unknown)
     }
   }
+
+  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+    let path = String(head.uri.prefix { $0 != "?" })
+    guard case .rest = FirestoreRoute(head.method, path: path) else { return nil }
+    return rest.refusal(of: head)
+  }
+
+  private func serveREST(
+    _ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection
+  ) {
+    do throws(FirestoreError) {
+      guard let call = try rest.call(request) else { return responder.answer(.unknown) }
+      connection.admit(responder, expecting: call.method.expectedBytes) {
+        rest.serve(call, request, responder)
+      }
+    } catch {
+      responder.answer(.error(error))
+    }
+  }
+}
+
+extension HTTPAnswer {
+  /// The answer of a path that nothing is served on.
+  static let unknown = HTTPAnswer.text(.notFound, "Not Found\n")
 }

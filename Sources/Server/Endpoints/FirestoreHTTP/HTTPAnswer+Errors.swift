@@ -14,7 +14,7 @@ extension HTTPAnswer {
 
   /// JSON.
   static func json(_ status: HTTPResponseStatus, _ body: ByteBuffer) -> HTTPAnswer {
-    HTTPAnswer(status: status, headers: ["content-type": "application/json; charset=utf-8"], body: body)
+    HTTPAnswer(status: status, headers: jsonHeaders, body: body)
   }
 
   /// An error.

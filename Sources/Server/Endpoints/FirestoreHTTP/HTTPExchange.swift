@@ -24,6 +24,14 @@ struct HTTPAnswer: Sendable {
   var body = ByteBuffer()
 }
 
+/// What is served over plain HTTP on a port.
+protocol PlainHTTPService: Sendable {
+  /// Serves one request. Called on the event loop of its connection.
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection)
+  /// The answer to a request that is refused by its head alone, before its body is kept; nil for those that are served.
+  func refusal(of head: HTTPRequestHead) -> HTTPAnswer?
+}
+
 /// What the connection does for an exchange; all of it on its event loop.
 protocol HTTPExchangeOutput: AnyObject {
   func write(_ answer: HTTPAnswer)
@@ -33,6 +41,7 @@ protocol HTTPExchangeOutput: AnyObject {
   /// Cuts the connection or stream, so that what was said cannot be taken for whole.
   func abort()
   var isWritable: Bool { get }
+  var localAddress: SocketAddress? { get }
 }
 
 /// One request's state on its event loop.
@@ -42,6 +51,7 @@ final class HTTPExchange {
   }
 
   let eventLoop: any EventLoop
+  let localAddress: SocketAddress?
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
   private var tasks: [Task<Void, Never>] = []
@@ -52,6 +62,7 @@ final class HTTPExchange {
   init(_ output: any HTTPExchangeOutput, on eventLoop: any EventLoop) {
     self.output = output
     self.eventLoop = eventLoop
+    localAddress = output.localAddress
   }
 
   func answer(_ answer: HTTPAnswer) {
@@ -148,10 +159,13 @@ final class HTTPExchange {
 final class HTTPResponder: Sendable {
   /// The event loop of the connection.
   let eventLoop: any EventLoop
+  /// The address that the connection was made to.
+  let localAddress: SocketAddress?
   private let exchange: NIOLoopBound<HTTPExchange>
 
   init(_ exchange: HTTPExchange) {
     eventLoop = exchange.eventLoop
+    localAddress = exchange.localAddress
     self.exchange = NIOLoopBound(exchange, eventLoop: exchange.eventLoop)
   }
 

@@ -11,7 +11,10 @@ extension PortProtocols {
     log: Logger
   ) -> PortProtocols {
     let service = FirestoreService(engine: engine, authentication: authentication)
-    let http = FirestoreHTTPService(webChannel: WebChannelService(service, limits))
+    let http = FirestoreHTTPService(
+      rest: FirestoreREST(methods: service.methods, log: log),
+      emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
+      webChannel: WebChannelService(service, limits))
     return PortProtocols(
       http1: http.http1(limits),
       http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))

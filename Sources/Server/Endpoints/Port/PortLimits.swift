@@ -61,6 +61,8 @@ public struct HTTP2Limits: Sendable {
   public var expectedAnswerBytes = 1_100_000
   /// What a gRPC stream takes up while it is open, about: its objects, and output that is not worth counting by itself.
   public var streamBytes = 16 << 10
+  /// Calls of REST with large answers under way at once on a connection; more of them wait. Each holds some megabytes.
+  public var maximumReadingCalls = 16
   /// How long answers may be queued without any of them going out whole, before the connection is closed.
   public var unreadAnswerTimeout: TimeAmount = .minutes(5)
   /// The largest message in either direction, in bytes.

@@ -74,7 +74,7 @@ extension FirestoreDatabase {
   }
 
   /// Applies writes and asks the policy about them.
-  private func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
+  func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
     let asks = !policy.allowsEverything(caller)
     var plan = CommitPlan(view, recordsSteps: asks)
     for write in writes { try plan.apply(write) }

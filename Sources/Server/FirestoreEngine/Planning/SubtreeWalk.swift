@@ -62,6 +62,15 @@ struct SubtreeWalk {
     _ = try walk(parent, start, visit)
   }
 
+  /// Visits the document at a path, if there is one, and all below it; of a collection's path, all in it and below.
+  func documents(at path: ResourcePath, _ visit: (ResourcePath) throws -> Bool) throws {
+    if !path.count.isMultiple(of: 2) {
+      _ = try walkCollection(path, nil, visit)
+    } else if try path.isEmpty || !exists(path) || visit(path) {
+      _ = try walk(path, nil, visit)
+    }
+  }
+
   private func walk(
     _ parent: ResourcePath, _ start: ResourcePath?, _ visit: (ResourcePath) throws -> Bool
   ) throws -> Bool {

@@ -17,6 +17,8 @@ public struct ServeFlags: Sendable {
   public var firestorePort: Int?
   /// `--database-port`.
   public var databasePort: Int?
+  /// `--hub-port`.
+  public var hubPort: Int?
   /// `--emulator`.
   public var emulator = false
   /// `--allow-remote-emulator`.
@@ -61,6 +63,15 @@ extension HearthConfiguration {
       host: host ?? file.database.host ?? "127.0.0.1",
       port: databaseFlag ?? databasePort ?? file.database.port ?? 9000)
     let emulator = try variables.flag("HEARTH_EMULATOR")
+    let hubFlag = try port(flags.hubPort, "--hub-port")
+    let hubVariable = try variables.port("HEARTH_HUB_PORT")
+    if flags.emulator || emulator {
+      let hubPort = hubFlag ?? hubVariable ?? file.hub.port
+      configuration.hub = Address(host: host ?? file.hub.host ?? "127.0.0.1", port: hubPort ?? 4400)
+      configuration.hubPortIsFixed = hubPort != nil
+    } else if hubFlag != nil {
+      throw HearthError("--hub-port needs --emulator: only an emulator has a hub.")
+    }
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote

@@ -13,6 +13,7 @@ struct FirebaseJSON: Equatable {
 
   var firestore = Emulator()
   var database = Emulator()
+  var hub = Emulator()
 
   init() {}
 
@@ -36,6 +37,7 @@ struct FirebaseJSON: Equatable {
     let emulators = root["emulators"]?.object
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
+    hub = try Self.emulator("hub", emulators, path)
   }
 
   /// The first rules file of a product's section, which is an object, or an array of them for several databases.

@@ -49,6 +49,10 @@ public struct HearthConfiguration: Sendable {
   public var firestore = Address(port: 8080)
   /// Where the Realtime Database listens; nil to serve Firestore alone.
   public var database: Address? = Address(port: 9000)
+  /// Where the emulators' hub listens, in an emulator; nil for none.
+  public var hub: Address?
+  /// Whether a hub's port that is in use is an error; else any free one takes its place.
+  public var hubPortIsFixed = false
   /// Whether to trust callers as the emulator suite does: no token, unsigned tokens and `owner` are accepted, and any
   /// project and database springs into being.
   public var emulator = false
@@ -87,7 +91,8 @@ public struct HearthConfiguration: Sendable {
           + "Both may also come from HEARTH_FIRESTORE_PORT, HEARTH_DATABASE_PORT and firebase.json.")
     }
     guard emulator, !allowRemoteEmulator else { return }
-    for host in [firestore.host, database?.host ?? firestore.host] where !Self.isLoopback(host) {
+    let hosts = [firestore.host, database?.host ?? firestore.host, hub?.host ?? firestore.host]
+    for host in hosts where !Self.isLoopback(host) {
       throw HearthError(
         "--emulator trusts everyone, so it does not listen on \(host), beyond this machine. Use --host 127.0.0.1, "
           + "or add --allow-remote-emulator if everyone who can reach \(host) may read and change all data.")

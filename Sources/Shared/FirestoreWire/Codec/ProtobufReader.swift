@@ -2,12 +2,12 @@
 //
 // Invariant: no read passes `end`, whatever the bytes say; every error is INVALID_ARGUMENT.
 
-import FirestoreModel
+package import FirestoreModel
 
 /// A cursor over the fields of one message.
 public struct ProtobufReader {
   /// How a field's content is laid out.
-  enum WireType: UInt8 {
+  package enum WireType: UInt8 {
     case varint = 0
     case fixed64 = 1
     case bytes = 2
@@ -17,9 +17,9 @@ public struct ProtobufReader {
   }
 
   /// A field's number and layout.
-  struct Tag {
-    let field: Int
-    let type: WireType
+  package struct Tag {
+    package let field: Int
+    package let type: WireType
   }
 
   private let buffer: UnsafeRawBufferPointer
@@ -32,6 +32,9 @@ public struct ProtobufReader {
     position = 0
     end = buffer.count
   }
+
+  /// Whether nothing is left.
+  package var isAtEnd: Bool { position == end }
 
   private init(_ buffer: UnsafeRawBufferPointer, _ range: Range<Int>) {
     self.buffer = buffer
@@ -47,7 +50,7 @@ public struct ProtobufReader {
 
   /// The next field's tag, nil at the end of the message.
   @inline(__always)
-  mutating func nextTag() throws(FirestoreError) -> Tag? {
+  package mutating func nextTag() throws(FirestoreError) -> Tag? {
     if position == end { return nil }
     let raw = try varint()
     guard raw <= UInt32.max, raw >> 3 != 0, let type = WireType(rawValue: UInt8(raw & 7)) else {
@@ -57,7 +60,7 @@ public struct ProtobufReader {
   }
 
   @inline(__always)
-  mutating func varint() throws(FirestoreError) -> UInt64 {
+  package mutating func varint() throws(FirestoreError) -> UInt64 {
     if position < end {
       let byte = buffer[position]
       if byte < 0x80 {
@@ -122,7 +125,7 @@ public struct ProtobufReader {
   }
 
   /// Skips a field that nobody asked for.
-  mutating func skip(_ tag: Tag) throws(FirestoreError) {
+  package mutating func skip(_ tag: Tag) throws(FirestoreError) {
     switch tag.type {
     case .varint: _ = try varint()
     case .fixed64: try advance(8)
@@ -164,36 +167,36 @@ public struct ProtobufReader {
 /// The content of a field, whose layout must be the one that its type has.
 extension ProtobufReader {
   @inline(__always)
-  mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {
+  package mutating func message(_ tag: Tag) throws(FirestoreError) -> ProtobufReader {
     try expect(tag, .bytes)
     return try message()
   }
 
   @inline(__always)
-  mutating func bytes(_ tag: Tag) throws(FirestoreError) -> [UInt8] {
+  package mutating func bytes(_ tag: Tag) throws(FirestoreError) -> [UInt8] {
     try expect(tag, .bytes)
     return try bytes()
   }
 
   @inline(__always)
-  mutating func string(_ tag: Tag) throws(FirestoreError) -> String {
+  package mutating func string(_ tag: Tag) throws(FirestoreError) -> String {
     try expect(tag, .bytes)
     return try string()
   }
 
   @inline(__always)
-  mutating func varint(_ tag: Tag) throws(FirestoreError) -> UInt64 {
+  package mutating func varint(_ tag: Tag) throws(FirestoreError) -> UInt64 {
     try expect(tag, .varint)
     return try varint()
   }
 
   @inline(__always)
-  mutating func double(_ tag: Tag) throws(FirestoreError) -> Double {
+  package mutating func double(_ tag: Tag) throws(FirestoreError) -> Double {
     try expect(tag, .fixed64)
     return try double()
   }
 
-  mutating func int32(_ tag: Tag) throws(FirestoreError) -> Int32 {
+  package mutating func int32(_ tag: Tag) throws(FirestoreError) -> Int32 {
     Int32(truncatingIfNeeded: try varint(tag))
   }
 }

@@ -123,7 +123,7 @@ extension ProtobufReader {
   }
 
   /// A `google.protobuf.Timestamp`.
-  mutating func timestamp() throws(FirestoreError) -> Timestamp {
+  package mutating func timestamp() throws(FirestoreError) -> Timestamp {
     var time = Timestamp.epoch
     while let tag = try nextTag() {
       switch tag.field {

@@ -1,5 +1,6 @@
 // When a call begins once its request is there, and how each kind of method is run.
 
+import FirestoreModel
 import GRPCFraming
 import Logging
 import NIOCore
@@ -90,6 +91,8 @@ extension GRPCStatus {
   init(of error: any Error, _ log: Logger, _ path: String?) {
     if let status = error as? GRPCStatus {
       self = status
+    } else if let error = error as? FirestoreError {
+      self.init(error)
     } else if error is CancellationError {
       self = GRPCStatus(.cancelled, "The call was cancelled.")
     } else {

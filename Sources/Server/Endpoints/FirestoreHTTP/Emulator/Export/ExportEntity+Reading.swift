@@ -1,0 +1,201 @@
+// Entities of exports back to documents. What a strange export may hold beyond ours is read as well: indexed properties,
+// and projects under other prefixes.
+
+import FirestoreModel
+import FirestoreWire
+
+extension ExportEntity {
+  /// Levels of entities inside each other that are read: above the model's limit, which has a better message.
+  private static let depth = 40
+
+  private static let broken = FirestoreError.invalidArgument("Invalid record")
+
+  /// Reads a document's entity.
+  /// - Parameter project: the project that is imported into; references in indexed properties lead there.
+  init(_ bytes: [UInt8], into project: String) throws(FirestoreError) {
+    let result = bytes.withUnsafeBytes { raw -> Result<ExportEntity, FirestoreError> in
+      do throws(FirestoreError) {
+        return .success(try Self.read(ProtobufReader(raw), project))
+      } catch {
+        return .failure(error)
+      }
+    }
+    self = try result.get()
+  }
+
+  private static func read(_ message: ProtobufReader, _ project: String) throws(FirestoreError)
+    -> ExportEntity
+  {
+    var reader = message
+    var entity = ExportEntity(database: "(default)", path: .root, fields: MapValue())
+    var properties = Properties()
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 13:
+        var key = try reader.message(tag)
+        try entity.readKey(&key)
+      case 14, 15:
+        try properties.read(try reader.message(tag), tag.field == 14 ? project : nil, depth: 0)
+      default: try reader.skip(tag)
+      }
+    }
+    guard entity.path.isDocument else { throw broken }
+    entity.fields = properties.map
+    return entity
+  }
+
+  private mutating func readKey(_ reader: inout ProtobufReader) throws(FirestoreError) {
+    var segments: [String] = []
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 14:
+        var path = try reader.message(tag)
+        while let tag = try path.nextTag() {
+          guard tag.type == .groupStart else {
+            try path.skip(tag)
+            continue
+          }
+          segments += try Self.element(&path, fields: (2, 3, 4))
+        }
+      case 23: database = try reader.string(tag)
+      default: try reader.skip(tag)
+      }
+    }
+    path = ResourcePath(segments)
+  }
+
+  /// The collection and the id of one element of a path, to the end of its group.
+  fileprivate static func element(
+    _ reader: inout ProtobufReader, fields: (type: Int, id: Int, name: Int)
+  ) throws(FirestoreError) -> [String] {
+    var collection = ""
+    var id = ""
+    while let tag = try reader.nextTag(), tag.type != .groupEnd {
+      switch tag.field {
+      case fields.type: collection = try reader.string(tag)
+      case fields.id: id = "__id\(Int64(bitPattern: try reader.varint(tag)))__"
+      case fields.name: id = try reader.string(tag)
+      default: try reader.skip(tag)
+      }
+    }
+    return [collection, id]
+  }
+
+  /// The properties of an entity as they are read.
+  private struct Properties {
+    private var fields: [(name: String, value: Value, isList: Bool)] = []
+
+    /// The fields; a vector's are its elements.
+    var map: MapValue { MapValue(fields.map { ($0.name, $0.value) }) }
+
+    var value: Value {
+      if fields.count == 1, let field = fields.first, field.name == ExportEntity.vectorName, field.isList,
+        case .array(let elements) = field.value
+      {
+        let doubles = elements.compactMap { if case .double(let value) = $0 { value } else { nil } }
+        if doubles.count == elements.count { return .vector(doubles) }
+      }
+      return .map(map)
+    }
+
+    mutating func read(_ message: ProtobufReader, _ project: String?, depth: Int) throws(FirestoreError) {
+      guard depth < ExportEntity.depth else { throw ExportEntity.broken }
+      var reader = message
+      var meaning: Meaning?
+      var name = ""
+      var isElement = false
+      var content: ProtobufReader?
+      while let tag = try reader.nextTag() {
+        switch tag.field {
+        case 1: meaning = Meaning(rawValue: try reader.varint(tag))
+        case 3: name = try reader.string(tag)
+        case 4: isElement = try reader.varint(tag) != 0
+        case 5: content = try reader.message(tag)
+        default: try reader.skip(tag)
+        }
+      }
+      guard let content else { throw ExportEntity.broken }
+      if meaning == .emptyList { return fields.append((name, .array([]), true)) }
+      let value = try ExportEntity.value(content, meaning, project, depth: depth)
+      guard isElement else { return fields.append((name, value, false)) }
+      if let last = fields.last, last.isList, last.name.utf8.elementsEqual(name.utf8),
+        case .array(var elements) = last.value
+      {
+        // Taken out first: an array that two hold is copied at each change.
+        fields.removeLast()
+        elements.append(value)
+        fields.append((name, .array(elements), true))
+      } else {
+        fields.append((name, .array([value]), true))
+      }
+    }
+  }
+
+  private static func value(
+    _ content: ProtobufReader, _ meaning: Meaning?, _ project: String?, depth: Int
+  ) throws(FirestoreError) -> Value {
+    var reader = content
+    var value = Value.null
+    while let tag = try reader.nextTag() {
+      switch (tag.field, meaning) {
+      case (1, .timestamp):
+        value = .timestamp(Timestamp(microseconds: Int64(bitPattern: try reader.varint(tag))))
+      case (1, _): value = .integer(Int64(bitPattern: try reader.varint(tag)))
+      case (2, _): value = .boolean(try reader.varint(tag) != 0)
+      case (3, .bytes): value = .bytes(try reader.bytes(tag))
+      case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1)
+      case (3, _): value = .string(try reader.string(tag))
+      case (4, _): value = .double(try reader.double(tag))
+      case (5, _): value = .geoPoint(try point(&reader))
+      case (12, _): value = .reference(try reference(&reader, project))
+      default: try reader.skip(tag)
+      }
+    }
+    return value
+  }
+
+  private static func entity(_ message: ProtobufReader, depth: Int) throws(FirestoreError) -> Value {
+    var reader = message
+    var properties = Properties()
+    while let tag = try reader.nextTag() {
+      if tag.field == 14 || tag.field == 15 {
+        try properties.read(try reader.message(tag), nil, depth: depth)
+      } else {
+        try reader.skip(tag)
+      }
+    }
+    return properties.value
+  }
+
+  private static func point(_ reader: inout ProtobufReader) throws(FirestoreError) -> GeoPoint {
+    var point = GeoPoint(latitude: 0, longitude: 0)
+    while let tag = try reader.nextTag(), tag.type != .groupEnd {
+      switch tag.field {
+      case 6: point.latitude = try reader.double(tag)
+      case 7: point.longitude = try reader.double(tag)
+      default: try reader.skip(tag)
+      }
+    }
+    return point
+  }
+
+  private static func reference(
+    _ reader: inout ProtobufReader, _ project: String?
+  ) throws(FirestoreError) -> DocumentName {
+    var app = ""
+    var database = "(default)"
+    var segments: [String] = []
+    while let tag = try reader.nextTag(), tag.type != .groupEnd {
+      switch tag.field {
+      case 13: app = try reader.string(tag)
+      case 14: segments += try element(&reader, fields: (15, 16, 17))
+      case 23: database = try reader.string(tag)
+      default: try reader.skip(tag)
+      }
+    }
+    let named = app.split(separator: "~", maxSplits: 1).last.map(String.init) ?? app
+    let name = DatabaseName(project: project ?? named, database: database)
+    guard let document = DocumentName(database: name, path: ResourcePath(segments)) else { throw broken }
+    return document
+  }
+}

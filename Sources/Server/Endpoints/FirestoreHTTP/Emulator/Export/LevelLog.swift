@@ -1,0 +1,110 @@
+// LevelDB's log format, in which exports keep their records: blocks of 32 KiB with fragments, each behind a header of a
+// masked CRC-32C, a length and a type.
+//
+//     fragment: crc (4, little endian) | length (2, little endian) | 1 whole, 2 first, 3 middle, 4 last | bytes
+//
+// Invariants: no fragment crosses a block; a block's last bytes, where no header fits, are zero; what is read was
+// checked, and no record is larger than the limit.
+
+/// Puts records into the form of a log.
+struct LevelLogWriter: Sendable {
+  static let blockBytes = 32 << 10
+  static let headerBytes = 7
+
+  /// The bytes of the log so far.
+  private(set) var count = 0
+
+  /// The next bytes of the log: one record.
+  mutating func frame(_ record: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(record.count + Self.headerBytes * (2 + record.count / Self.blockBytes))
+    var rest = record[...]
+    var isFirst = true
+    repeat {
+      var room = Self.blockBytes - (count + bytes.count) % Self.blockBytes
+      if room < Self.headerBytes {
+        bytes.append(contentsOf: repeatElement(0, count: room))
+        room = Self.blockBytes
+      }
+      let data = rest.prefix(room - Self.headerBytes)
+      rest = rest.dropFirst(data.count)
+      let type: UInt8 = isFirst ? (rest.isEmpty ? 1 : 2) : (rest.isEmpty ? 4 : 3)
+      let crc = CRC32C.masked(type, data)
+      withUnsafeBytes(of: crc.littleEndian) { bytes.append(contentsOf: $0) }
+      withUnsafeBytes(of: UInt16(truncatingIfNeeded: data.count).littleEndian) {
+        bytes.append(contentsOf: $0)
+      }
+      bytes.append(type)
+      bytes.append(contentsOf: data)
+      isFirst = false
+    } while !rest.isEmpty
+    count += bytes.count
+    return bytes
+  }
+}
+
+/// Takes records out of a log, fragment by fragment.
+struct LevelLogReader: Sendable {
+  /// What is wrong with a log, in the emulator's words.
+  struct Damage: Error, Equatable {
+    var message: String
+
+    static let truncated = Damage(message: "Invalid record")
+    static let checksum = Damage(message: "Checksum doesn't validate.")
+  }
+
+  /// Above any record of an export: a document of the largest size, several times over.
+  static let maximumRecord = 16 << 20
+
+  /// Where the next fragment begins.
+  private(set) var position = 0
+
+  /// The next record; nil at the end.
+  /// - Parameter read: gives exactly so many of the next bytes, fewer only at the end of the log.
+  mutating func next(_ read: (Int) throws -> [UInt8]) throws -> [UInt8]? {
+    var record: [UInt8] = []
+    var isOpen = false
+    while true {
+      let room = LevelLogWriter.blockBytes - position % LevelLogWriter.blockBytes
+      if room < LevelLogWriter.headerBytes {
+        position += try read(room).count
+        continue
+      }
+      let header = try read(LevelLogWriter.headerBytes)
+      if header.isEmpty, !isOpen { return nil }
+      guard header.count == LevelLogWriter.headerBytes else { throw Damage.truncated }
+      let length = Int(header[4]) | Int(header[5]) << 8
+      guard length <= room - LevelLogWriter.headerBytes, (1...4).contains(header[6]) else {
+        throw Damage.truncated
+      }
+      let data = try read(length)
+      guard data.count == length else { throw Damage.truncated }
+      let crc = header[..<4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+      guard crc == CRC32C.masked(header[6], data[...]) else { throw Damage.checksum }
+      position += LevelLogWriter.headerBytes + length
+      // Whole and first begin a record, middle and last go on with one.
+      guard isOpen == (header[6] >= 3), record.count + length <= Self.maximumRecord else {
+        throw Damage.truncated
+      }
+      record += data
+      if header[6] == 1 || header[6] == 4 { return record }
+      isOpen = true
+    }
+  }
+}
+
+/// The checksum of Castagnoli.
+enum CRC32C {
+  private static let table: [UInt32] = (0..<256).map { index in
+    (0..<8).reduce(UInt32(index)) { crc, _ in crc & 1 == 1 ? crc >> 1 ^ 0x82F6_3B78 : crc >> 1 }
+  }
+
+  /// The checksum of a type and its data, turned about as LevelDB does, so that data that holds checksums is no trap.
+  static func masked(_ type: UInt8, _ data: ArraySlice<UInt8>) -> UInt32 {
+    var crc: UInt32 = ~0
+    crc = table[Int((crc ^ UInt32(type)) & 0xFF)] ^ crc >> 8
+    for byte in data { crc = table[Int((crc ^ UInt32(byte)) & 0xFF)] ^ crc >> 8 }
+    crc = ~crc
+    return (crc >> 15 | crc << 17) &+ 0xA282_EAD8
+  }
+}

@@ -1,0 +1,83 @@
+// Query parameters as fields of a request: `mask.fieldPaths=a&currentDocument.exists=true`.
+
+import FirestoreModel
+
+extension FirestoreJSON {
+  /// One parameter of a query.
+  struct Parameter: Sendable {
+    let name: String
+    let text: String
+    fileprivate var path: ArraySlice<Substring>
+
+    init(name: String, text: String) {
+      self.name = name
+      self.text = text
+      path = name.split(separator: ".", omittingEmptySubsequences: false)[...]
+    }
+  }
+
+  /// Writes the fields that parameters set.
+  /// - Parameter bound: the field that the body holds, which no parameter may set.
+  static func write(
+    _ parameters: [Parameter], as name: MessageName, except bound: String? = nil, to writer: inout WireWriter
+  ) throws(FirestoreError) {
+    let shape = MessageShape.of(name)
+    var byField: [(field: MessageShape.Field, parameters: [Parameter])] = []
+    for parameter in parameters {
+      guard let first = parameter.path.first, let index = shape.index(ofName: String(first)),
+        shape.fields[index].name != bound
+      else { throw unbound(parameter) }
+      let field = shape.fields[index]
+      var rest = parameter
+      rest.path = parameter.path.dropFirst()
+      if let known = byField.firstIndex(where: { $0.field.number == field.number }) {
+        byField[known].parameters.append(rest)
+        continue
+      }
+      if let group = field.oneof, byField.contains(where: { $0.field.oneof == group }) {
+        throw .invalidArgument(
+          "Invalid value at '\(parameter.name)' (oneof), oneof field '\(group)' is already set. "
+            + "Cannot set '\(field.jsonName)'")
+      }
+      byField.append((field, [rest]))
+    }
+    for (field, parameters) in byField { try write(parameters, field, to: &writer) }
+  }
+
+  private static func write(
+    _ parameters: [Parameter], _ field: MessageShape.Field, to writer: inout WireWriter
+  ) throws(FirestoreError) {
+    switch field.kind {
+    case .message(let name):
+      let open = writer.begin(field.number)
+      try write(parameters, as: name, to: &writer)
+      writer.end(open)
+    case .list(let element):
+      for parameter in parameters { try write(parameter, element, field.number, to: &writer) }
+    default:
+      guard let parameter = parameters.first, parameters.count == 1 else {
+        throw .invalidArgument(
+          "Invalid value at '\(parameters.first?.name ?? field.name)', the parameter is given more than once."
+        )
+      }
+      try write(parameter, field.kind, field.number, to: &writer)
+    }
+  }
+
+  private static func write(
+    _ parameter: Parameter, _ kind: MessageShape.Kind, _ number: Int, to writer: inout WireWriter
+  ) throws(FirestoreError) {
+    guard parameter.path.isEmpty else { throw unbound(parameter) }
+    guard JSONToken(parameter: parameter.text).write(kind, number, to: &writer) else {
+      throw .invalidArgument(
+        "Invalid value at '\(parameter.name)' (\(kind.description)), \"\(parameter.text.prefix(200))\"")
+    }
+  }
+
+  private static func unbound(_ parameter: Parameter) -> FirestoreError {
+    let name = parameter.name.prefix(200)
+    return .invalidArgument(
+      "Invalid JSON payload received. Unknown name \"\(name)\": Cannot bind query parameter. "
+        + "Field '\(name)' could not be found in request message.")
+  }
+}

@@ -1,0 +1,234 @@
+// One message from JSON to wire bytes. Invariants: every error names the field by its path; no field is set twice, nor two
+// of one group; what has no place in the message is refused.
+
+import FirestoreModel
+import RealtimeModel
+
+struct JSONMessageReader: ~Copyable {
+  private enum Step {
+    case field(String)
+    /// An element of a list.
+    case element(Int)
+    /// The value of an entry of a map, which is a list of entries to the wire.
+    case entry(Int)
+  }
+
+  private let bytes: UnsafeRawBufferPointer
+  private var reader: JSONReader
+  private(set) var writer: WireWriter
+  private var path: [Step] = []
+
+  /// Starts at the beginning of a text. The bytes must outlive the reader.
+  init(_ bytes: UnsafeRawBufferPointer, _ writer: WireWriter) throws(FirestoreError) {
+    self.bytes = bytes
+    self.writer = writer
+    do {
+      reader = try JSONReader(
+        unsafeBytes: bytes, limits: JSONLimits(depth: FirestoreJSON.depth, bytes: bytes.count))
+    } catch {
+      throw Self.malformed(error)
+    }
+  }
+
+  /// Demands that nothing comes behind.
+  mutating func finish() throws(FirestoreError) {
+    try json { reader throws(JSONError) in try reader.finish() }
+  }
+
+  /// Reads an object as the fields of a message.
+  mutating func message(_ shape: MessageShape) throws(FirestoreError) {
+    guard try kind() == .object else { throw try invalid(.message(shape.name)) }
+    try json { reader throws(JSONError) in try reader.beginObject() }
+    var seen: UInt64 = 0
+    var groups: [String] = []
+    while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
+      guard let index = shape.index(ofName: key) else { throw unknown(key) }
+      let field = shape.fields[index]
+      path.append(.field(field.name))
+      if try isAbsent(field.kind) {
+        path.removeLast()
+        continue
+      }
+      let bit = UInt64(1) << UInt64(index)
+      guard seen & bit == 0 else { throw twice(field.name) }
+      seen |= bit
+      if let group = field.oneof {
+        guard !groups.contains(group) else { throw conflict(group, field) }
+        groups.append(group)
+      }
+      try value(field.kind, field.number)
+      path.removeLast()
+    }
+  }
+
+  /// Steps over a null, which stands for no value but where null is a value.
+  private mutating func isAbsent(_ kind: MessageShape.Kind) throws(FirestoreError) -> Bool {
+    if case .null = kind { return false }
+    guard try self.kind() == .null else { return false }
+    try json { reader throws(JSONError) in try reader.readNull() }
+    return true
+  }
+
+  // MARK: Values
+
+  private mutating func value(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+    switch kind {
+    case .list(let element): try list(element, number)
+    case .map(let element): try map(element, number)
+    case .message(let name):
+      let open = writer.begin(number)
+      try message(MessageShape.of(name))
+      writer.end(open)
+    case .wrapped(let inner):
+      let open = writer.begin(number)
+      try scalar(inner, 1)
+      writer.end(open)
+    default: try scalar(kind, number)
+    }
+  }
+
+  private mutating func list(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+    guard try self.kind() == .array else { throw try invalid(kind) }
+    try json { reader throws(JSONError) in try reader.beginArray() }
+    var index = 0
+    while try json({ reader throws(JSONError) in try reader.nextElement() }) {
+      path.append(.element(index))
+      try value(kind, number)
+      path.removeLast()
+      index += 1
+    }
+  }
+
+  private mutating func map(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+    guard try self.kind() == .object else { throw try invalid(.map(kind)) }
+    try json { reader throws(JSONError) in try reader.beginObject() }
+    var keys: Set<ExactText> = []
+    while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
+      let index = keys.count
+      guard keys.insert(ExactText(key)).inserted else { throw twice(key) }
+      path.append(.entry(index))
+      let open = writer.begin(number)
+      writer.string(1, key)
+      try value(kind, 2)
+      writer.end(open)
+      path.removeLast()
+    }
+  }
+
+  private mutating func scalar(_ kind: MessageShape.Kind, _ number: Int) throws(FirestoreError) {
+    let start = try position()
+    let text: String?
+    var token = JSONToken(kind: try self.kind())
+    switch token.kind {
+    case .string:
+      text = try json { reader throws(JSONError) in try reader.readString() }
+      token.text = text ?? ""
+    case .number:
+      token.number = try json { reader throws(JSONError) in try reader.readNumber() }
+      token.isNegative = bytes[start] == UInt8(ascii: "-")
+    case .bool: token.bool = try json { reader throws(JSONError) in try reader.readBool() }
+    case .null: try json { reader throws(JSONError) in try reader.readNull() }
+    case .array, .object: throw try invalid(kind)
+    }
+    guard token.write(kind, number, to: &writer) else { throw invalid(kind, start, token) }
+  }
+
+  // MARK: JSON
+
+  private mutating func kind() throws(FirestoreError) -> JSONReader.Kind {
+    try json { reader throws(JSONError) in try reader.peekKind() }
+  }
+
+  /// Where the next value begins.
+  private mutating func position() throws(FirestoreError) -> Int {
+    _ = try kind()
+    return reader.offset
+  }
+
+  private mutating func json<T>(
+    _ read: (inout JSONReader) throws(JSONError) -> T
+  ) throws(FirestoreError) -> T {
+    do throws(JSONError) {
+      return try read(&reader)
+    } catch {
+      throw Self.malformed(error)
+    }
+  }
+
+  // MARK: Errors
+
+  private static func malformed(_ error: JSONError) -> FirestoreError {
+    .invalidArgument("Invalid JSON payload received. The text is no valid JSON: \(error).")
+  }
+
+  /// The path of the field that is being read, such as `writes[0].update.fields[2].value`.
+  private var place: String {
+    var text = ""
+    for step in path {
+      switch step {
+      case .field(let name): text += (text.isEmpty ? "" : ".") + name
+      case .element(let index): text += "[\(index)]"
+      case .entry(let index): text += "[\(index)].value"
+      }
+    }
+    return text
+  }
+
+  private func unknown(_ key: String) -> FirestoreError {
+    let place = path.isEmpty ? "" : " at '\(self.place)'"
+    return .invalidArgument(
+      "Invalid JSON payload received. Unknown name \"\(key.prefix(200))\"\(place): Cannot find field.")
+  }
+
+  private func twice(_ key: String) -> FirestoreError {
+    .invalidArgument("Invalid value at '\(place)', the name \"\(key.prefix(200))\" is already set.")
+  }
+
+  private func conflict(_ group: String, _ field: MessageShape.Field) -> FirestoreError {
+    let outer = place.split(separator: ".").dropLast().joined(separator: ".")
+    return .invalidArgument(
+      "Invalid value at '\(outer)' (oneof), oneof field '\(group)' is already set. Cannot set '\(field.jsonName)'"
+    )
+  }
+
+  /// The error for the value that comes next, which is of another kind.
+  private mutating func invalid(_ kind: MessageShape.Kind) throws(FirestoreError) -> FirestoreError {
+    let found =
+      switch try self.kind() {
+      case .array: "Starting an array"
+      case .object: "Starting an object"
+      default: try raw()
+      }
+    return .invalidArgument("Invalid value at '\(place)' (\(kind.description)), \(found)")
+  }
+
+  private mutating func raw() throws(FirestoreError) -> String {
+    let range = try json { reader throws(JSONError) in try reader.skipValue() }
+    return String(decoding: bytes[range].prefix(200), as: UTF8.self)
+  }
+
+  private func invalid(_ kind: MessageShape.Kind, _ start: Int, _ token: JSONToken) -> FirestoreError {
+    var found = String(decoding: bytes[start..<reader.offset].prefix(200), as: UTF8.self)
+    switch kind {
+    case .bytes where token.kind == .string: found = "Base64 decoding failed for \(found)"
+    case .timestamp where token.kind == .string:
+      found += ", Illegal timestamp format; timestamps must end with 'Z' or have a valid timezone offset."
+    default: break
+    }
+    return .invalidArgument("Invalid value at '\(place)' (\(kind.description)), \(found)")
+  }
+}
+
+/// Text that equals only text of the same bytes, where `String` takes two spellings of a letter for one.
+private struct ExactText: Hashable {
+  private let text: String
+
+  init(_ text: String) { self.text = text }
+
+  static func == (a: ExactText, b: ExactText) -> Bool { a.text.utf8.elementsEqual(b.text.utf8) }
+
+  func hash(into hasher: inout Hasher) {
+    var text = text
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
+}

@@ -1,0 +1,171 @@
+// Messages from wire bytes to JSON: in the order of the fields, without those that are not set.
+
+import FirestoreModel
+import FirestoreWire
+import RealtimeModel
+
+extension JSONWriter {
+  /// Writes a message as an object.
+  mutating func message(_ message: ProtobufReader, _ shape: MessageShape) throws(FirestoreError) {
+    var reader = message
+    var open: Int?
+    beginObject()
+    while let tag = try reader.nextTag() {
+      guard let field = shape.field(tag.field) else {
+        try reader.skip(tag)
+        continue
+      }
+      if open != field.number {
+        close(open, shape)
+        key(field.jsonName)
+        open = begin(field)
+      }
+      try value(field.kind, tag, &reader)
+    }
+    close(open, shape)
+    endObject()
+  }
+
+  /// Opens the list or map of a field that has many values, and gives its number.
+  private mutating func begin(_ field: MessageShape.Field) -> Int? {
+    switch field.kind {
+    case .list: beginArray()
+    case .map: beginObject()
+    default: return nil
+    }
+    return field.number
+  }
+
+  private mutating func close(_ number: Int?, _ shape: MessageShape) {
+    guard let number, let field = shape.field(number) else { return }
+    if case .map = field.kind { endObject() } else { endArray() }
+  }
+
+  private mutating func value(
+    _ kind: MessageShape.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
+  ) throws(FirestoreError) {
+    switch kind {
+    case .int32: int(Int64(try reader.int32(tag)))
+    case .int64: string(String(Int64(bitPattern: try reader.varint(tag))))
+    case .double: number(try reader.double(tag))
+    case .bool: bool(try reader.varint(tag) != 0)
+    case .string: string(try reader.string(tag))
+    case .bytes: string(Base64.encode(try reader.bytes(tag)))
+    case .null:
+      _ = try reader.varint(tag)
+      null()
+    case .timestamp:
+      var nested = try reader.message(tag)
+      string(try nested.timestamp().text)
+    case .duration:
+      var nested = try reader.message(tag)
+      let time = try nested.timestamp()
+      string("\(time.seconds)\(Timestamp.fraction(time.nanoseconds))s")
+    case .structure: try structure(try reader.message(tag))
+    case .wrapped(let inner):
+      var nested = try reader.message(tag)
+      try wrapped(inner, &nested)
+    case .enumeration(let name):
+      let number = try reader.int32(tag)
+      if let value = name.values.first(where: { $0.number == number }) {
+        string(value.name)
+      } else {
+        int(Int64(number))
+      }
+    case .message(let name): try message(try reader.message(tag), MessageShape.of(name))
+    case .list(let element): try self.element(element, tag, &reader)
+    case .map(let element):
+      var entry = try reader.message(tag)
+      try self.entry(element, &entry)
+    }
+  }
+
+  /// One value of a list, or several numbers in one field.
+  private mutating func element(
+    _ kind: MessageShape.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
+  ) throws(FirestoreError) {
+    guard case .int32 = kind, tag.type == .bytes else { return try value(kind, tag, &reader) }
+    var packed = try reader.message(tag)
+    while !packed.isAtEnd { int(Int64(Int32(truncatingIfNeeded: try packed.varint()))) }
+  }
+
+  private mutating func entry(
+    _ kind: MessageShape.Kind, _ reader: inout ProtobufReader
+  ) throws(FirestoreError) {
+    var name = ""
+    var hasValue = false
+    while let tag = try reader.nextTag() {
+      switch tag.field {
+      case 1: name = try reader.string(tag)
+      case 2:
+        hasValue = true
+        key(name)
+        try value(kind, tag, &reader)
+      default: try reader.skip(tag)
+      }
+    }
+    if !hasValue {
+      // Only a map of texts leaves an empty one out.
+      key(name)
+      string("")
+    }
+  }
+
+  private mutating func wrapped(
+    _ kind: MessageShape.Kind, _ reader: inout ProtobufReader
+  ) throws(FirestoreError) {
+    guard let tag = try reader.nextTag() else {
+      if case .int64 = kind { string("0") } else { int(0) }
+      return
+    }
+    try value(kind, tag, &reader)
+  }
+
+  /// A double, of which JSON has no words for some.
+  private mutating func number(_ value: Double) {
+    if value.isNaN {
+      string("NaN")
+    } else if value.isInfinite {
+      string(value < 0 ? "-Infinity" : "Infinity")
+    } else if value == 0, value.sign == .minus {
+      raw(Array("-0.0".utf8))
+    } else {
+      double(value)
+    }
+  }
+
+  /// google.protobuf.Struct.
+  private mutating func structure(_ message: ProtobufReader) throws(FirestoreError) {
+    var reader = message
+    beginObject()
+    while let tag = try reader.nextTag() {
+      var entry = try reader.message(tag)
+      while let tag = try entry.nextTag() {
+        switch tag.field {
+        case 1: key(try entry.string(tag))
+        case 2: try structureValue(try entry.message(tag))
+        default: try entry.skip(tag)
+        }
+      }
+    }
+    endObject()
+  }
+
+  /// google.protobuf.Value.
+  private mutating func structureValue(_ message: ProtobufReader) throws(FirestoreError) {
+    var reader = message
+    guard let tag = try reader.nextTag() else { return null() }
+    switch tag.field {
+    case 2: number(try reader.double(tag))
+    case 3: string(try reader.string(tag))
+    case 4: bool(try reader.varint(tag) != 0)
+    case 5: try structure(try reader.message(tag))
+    case 6:
+      var list = try reader.message(tag)
+      beginArray()
+      while let tag = try list.nextTag() { try structureValue(try list.message(tag)) }
+      endArray()
+    default: null()
+    }
+  }
+}

@@ -1,0 +1,89 @@
+// Protobuf's wire format, written from front to back although each message's length stands before it: the lengths are
+// noted and put in between when everything is known, so that nested messages are not moved once a level.
+
+import NIOCore
+
+struct WireWriter {
+  private struct Mark {
+    /// Where in the bytes the length belongs.
+    var offset: UInt32
+    var length: UInt32 = 0
+  }
+
+  /// A message that was begun.
+  struct Open {
+    fileprivate var mark: Int
+    fileprivate var lengthBytes: Int
+  }
+
+  private var bytes: [UInt8] = []
+  private var marks: [Mark] = []
+  /// What the lengths of all messages that are finished will take.
+  private var lengthBytes = 0
+
+  init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
+  mutating func varint(_ number: Int, _ value: UInt64) {
+    raw(UInt64(number) << 3)
+    raw(value)
+  }
+
+  mutating func double(_ number: Int, _ value: Double) {
+    raw(UInt64(number) << 3 | 1)
+    withUnsafeBytes(of: value.bitPattern.littleEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func bytes(_ number: Int, _ value: [UInt8]) {
+    raw(UInt64(number) << 3 | 2)
+    raw(UInt64(value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  mutating func string(_ number: Int, _ value: String) {
+    raw(UInt64(number) << 3 | 2)
+    raw(UInt64(value.utf8.count))
+    bytes.append(contentsOf: value.utf8)
+  }
+
+  /// Begins a message; each must be ended, the last begun first.
+  mutating func begin(_ number: Int) -> Open {
+    raw(UInt64(number) << 3 | 2)
+    marks.append(Mark(offset: UInt32(truncatingIfNeeded: bytes.count)))
+    return Open(mark: marks.count - 1, lengthBytes: lengthBytes)
+  }
+
+  mutating func end(_ open: Open) {
+    let length = bytes.count - Int(marks[open.mark].offset) + (lengthBytes - open.lengthBytes)
+    marks[open.mark].length = UInt32(truncatingIfNeeded: length)
+    lengthBytes += Self.size(UInt64(length))
+  }
+
+  /// Begins a group, the older form of a message inside another.
+  mutating func startGroup(_ number: Int) { raw(UInt64(number) << 3 | 3) }
+
+  mutating func endGroup(_ number: Int) { raw(UInt64(number) << 3 | 4) }
+
+  /// The whole message.
+  func finish() -> ByteBuffer {
+    var buffer = ByteBufferAllocator().buffer(capacity: bytes.count + lengthBytes)
+    var start = 0
+    for mark in marks {
+      buffer.writeBytes(bytes[start..<Int(mark.offset)])
+      buffer.writeVarint(UInt64(mark.length))
+      start = Int(mark.offset)
+    }
+    buffer.writeBytes(bytes[start...])
+    return buffer
+  }
+
+  private mutating func raw(_ value: UInt64) {
+    var rest = value
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    bytes.append(UInt8(truncatingIfNeeded: rest))
+  }
+
+  private static func size(_ value: UInt64) -> Int { max(1, (70 - value.leadingZeroBitCount) / 7) }
+}

@@ -1,0 +1,95 @@
+// Firestore's REST interface: each request becomes the message that gRPC would have carried, is served by the same method,
+// and the answer is written as JSON.
+
+import FirestoreModel
+import GRPCFraming
+import Logging
+import NIOCore
+import NIOHPACK
+import NIOHTTP1
+import RealtimeModel
+
+struct FirestoreREST: Sendable {
+  let methods: GRPCMethods
+  let log: Logger
+
+  /// The call that a request asks for; nil where nothing is bound to its verb and path.
+  func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
+    try FirestoreRESTCall(request)
+  }
+
+  /// Serves a call beside the event loop; it is cancelled when its client goes.
+  func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
+    responder.start {
+      do {
+        let head = Self.head(call.method.name, request.head, request.target)
+        try await run(call, head, try call.message(request.body), responder)
+      } catch {
+        let status = GRPCStatus(of: error, log, call.method.name)
+        responder.answer(.error(FirestoreError(status), inArray: call.method.isStream))
+      }
+    }
+  }
+
+  private func run(
+    _ call: FirestoreRESTCall, _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: HTTPResponder
+  ) async throws {
+    switch try methods.method(of: head) {
+    case .unary(let body), .reading(_, let body), .updating(let body), .attempted(_, let body):
+      responder.answer(try Self.answer(try await body(head, message), call.method.answer))
+    case .serverStreaming(let body):
+      guard let answer = call.method.answer else { return responder.answer(.json(.ok, "{}\n")) }
+      let stream = FirestoreRESTStream(responder, of: answer)
+      do {
+        try await body(head, message, stream)
+        stream.finish(.ok)
+      } catch {
+        stream.finish(GRPCStatus(of: error, log, head.path))
+      }
+    case .duplex:
+      throw FirestoreError.unimplemented(
+        "\(call.method.name) is a conversation, which REST cannot carry; use gRPC or WebChannel.")
+    }
+  }
+
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPAnswer {
+    var framed = framed
+    guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
+    var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
+    try FirestoreJSON.write(message, as: name, to: &writer)
+    writer.lineFeed()
+    return .json(.ok, ByteBuffer(bytes: writer.bytes))
+  }
+
+  /// The answer to a request that is refused by its head alone, before its body is kept.
+  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+    do throws(GRPCStatus) {
+      try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
+      return nil
+    } catch {
+      return .error(FirestoreError(error))
+    }
+  }
+
+  /// What a method needs to know of a request's head: who asks.
+  private static func head(
+    _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
+  ) -> GRPCRequestHead {
+    var headers = HPACKHeaders()
+    if let authorization = request.headers.first(name: "authorization") {
+      headers.add(name: "authorization", value: authorization)
+    } else if let token = target?["access_token"] ?? target?["oauth_token"] {
+      headers.add(name: "authorization", value: "Bearer \(token)")
+    }
+    return GRPCRequestHead(path: "/\(FirestoreService.name)/\(method)", headers: headers)
+  }
+}
+
+extension HTTPAnswer {
+  static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
+
+  /// A short answer in JSON.
+  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
+    .json(status, ByteBuffer(string: text))
+  }
+}

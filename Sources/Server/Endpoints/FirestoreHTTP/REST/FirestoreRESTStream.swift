@@ -1,0 +1,140 @@
+// The answer of a streaming method as REST has it: one array of messages.
+//
+// Invariant: up to `heldBytes` nothing is sent before the method has ended, so that its error is the answer's status,
+// which is all that many clients look at. A longer answer goes out as the peer takes it; an error that comes then is the
+// array's last element.
+
+import FirestoreModel
+import GRPCFraming
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHTTP1
+import RealtimeModel
+
+final class FirestoreRESTStream: CallResponder {
+  /// Bytes of an answer that are held until it is whole.
+  static let heldBytes = 4 << 20
+
+  private struct State {
+    var held = ByteBuffer()
+    var isEmpty = true
+    var hasBegun = false
+    var isOver = false
+  }
+
+  private enum Step {
+    case hold
+    case send(ByteBuffer, isFirst: Bool)
+  }
+
+  private let responder: HTTPResponder
+  private let message: MessageName
+  private let state = NIOLockedValueBox(State())
+
+  init(_ responder: HTTPResponder, of message: MessageName) {
+    self.responder = responder
+    self.message = message
+  }
+
+  func send(_ framed: ByteBuffer) async throws {
+    switch try hold(framed) {
+    case .hold: break
+    case .send(let bytes, let isFirst):
+      if isFirst { responder.begin(.ok, HTTPAnswer.jsonHeaders) }
+      try await responder.send(bytes)
+    }
+  }
+
+  func finish(_ status: GRPCStatus) {
+    let (rest, hasBegun, wasOver) = state.withLockedValue { state in
+      defer {
+        state.isOver = true
+        state.held = ByteBuffer()
+      }
+      return (state.held, state.hasBegun, state.isOver)
+    }
+    if wasOver { return }
+    let error = status.code == .ok ? nil : FirestoreError(status)
+    if hasBegun {
+      var rest = rest
+      rest.writeImmutableBuffer(end(error))
+      let last = rest
+      responder.start { [responder] in
+        guard (try? await responder.send(last)) != nil else { return }
+        responder.finish()
+      }
+    } else if let error {
+      responder.answer(.error(error, inArray: true))
+    } else {
+      var body = rest
+      if body.readableBytes == 0 { body.writeString("[") }
+      body.writeString("]\n")
+      responder.answer(HTTPAnswer(status: .ok, headers: HTTPAnswer.jsonHeaders, body: body))
+    }
+  }
+
+  /// There is one request message, and it has been taken.
+  func setReading(_ enabled: Bool) {}
+
+  /// The request's bytes are accounted for by its connection.
+  func updateHeldBytes() {}
+
+  func start(_ operation: @escaping @Sendable () async -> Void) { responder.start(operation) }
+
+  private func hold(_ framed: ByteBuffer) throws -> Step {
+    let elements = try elements(framed)
+    return try state.withLockedValue { state in
+      guard !state.isOver else { throw CancellationError() }
+      for element in elements {
+        state.held.writeString(state.isEmpty ? "[" : "\n,\r\n")
+        state.isEmpty = false
+        state.held.writeBytes(element)
+      }
+      guard state.held.readableBytes > Self.heldBytes || state.hasBegun else { return .hold }
+      defer {
+        state.held = ByteBuffer()
+        state.hasBegun = true
+      }
+      return .send(state.held, isFirst: !state.hasBegun)
+    }
+  }
+
+  /// The messages of some frames, each as JSON.
+  private func elements(_ framed: ByteBuffer) throws -> [[UInt8]] {
+    var framed = framed
+    var elements: [[UInt8]] = []
+    while let message = framed.readGRPCMessage() {
+      var writer = JSONWriter(capacity: message.readableBytes * 2)
+      try FirestoreJSON.write(message, as: self.message, to: &writer)
+      elements.append(writer.bytes)
+    }
+    return elements
+  }
+
+  private func end(_ error: FirestoreError?) -> ByteBuffer {
+    var bytes = ByteBuffer()
+    if let error {
+      var writer = JSONWriter()
+      writer.error(error)
+      bytes.writeString("\n,\r\n")
+      bytes.writeBytes(writer.bytes)
+    }
+    bytes.writeString("]\n")
+    return bytes
+  }
+}
+
+extension ByteBuffer {
+  /// Takes the next of this side's own messages out of its frame; nil at the end.
+  mutating func readGRPCMessage() -> ByteBuffer? {
+    guard readInteger(as: UInt8.self) != nil, let length = readInteger(as: UInt32.self) else { return nil }
+    return readSlice(length: Int(length))
+  }
+}
+
+extension FirestoreError {
+  /// The error that a status carries.
+  init(_ status: GRPCStatus) {
+    self.init(StatusCode(rawValue: Int32(clamping: status.code.rawValue)), status.message)
+  }
+}

@@ -1,0 +1,45 @@
+// Deleting everything, as tests do between runs.
+
+public import FirestoreModel
+import OrderedStore
+
+extension FirestoreEngine {
+  /// Deletes all documents at and below a path: a document, a collection, or the root for the whole database.
+  ///
+  /// Up to 20,000 documents, or 64 MiB of them, go in one commit, so that listeners see them go in one snapshot; what is
+  /// beyond goes in further ones. Open transactions do not hold it up: one that has read what is gone fails when it
+  /// commits.
+  /// - Throws: what the policy says; UNAVAILABLE if the outcome is unknown.
+  public func clear(
+    _ name: DatabaseName, at path: ResourcePath = .root, as caller: Caller
+  ) async throws(FirestoreError) {
+    try await reporting {
+      let database = try await self.database(name)
+      while try await !database.clear(at: path, as: caller) {}
+    }
+  }
+}
+
+extension FirestoreDatabase {
+  /// Deletes what one commit may; whether that was all.
+  fileprivate func clear(at path: ResourcePath, as caller: Caller) async throws -> Bool {
+    let committed = try await rows.execute(validating: nil) { view in
+      var writes: [Write] = []
+      var bytes = 0
+      var isAll = true
+      try SubtreeWalk(view: view, database: self.name).documents(at: path) { path in
+        guard let name = DocumentName(database: self.name, path: path) else { return true }
+        guard writes.count < EngineLimits.clearedDocuments, bytes < EngineLimits.clearedBytes else {
+          isAll = false
+          return false
+        }
+        bytes += try view.get(KeyLayout.document(path))?.value.count ?? 0
+        writes.append(Write(.delete(name)))
+        return true
+      }
+      try self.plan(writes, as: caller, view).write(to: view)
+      return isAll
+    }
+    return committed.result
+  }
+}

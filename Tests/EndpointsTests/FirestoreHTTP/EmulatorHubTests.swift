@@ -1,0 +1,78 @@
+// The emulators' hub: where tools and test libraries ask what runs.
+
+import HearthServer
+import RealtimeModel
+import Testing
+
+@Suite("The emulators' hub", .timeLimit(.minutes(1)))
+struct EmulatorHubTests {
+  private func run(_ body: (FirestoreTestServer, Int) async throws -> Void) async throws {
+    try await FirestoreTestServer.serving {
+      $0.hub = .init(port: 0)
+    } _: { server in
+      try await body(server, try #require(server.server.hubPort))
+    }
+  }
+
+  @Test("it lists the emulators with their addresses, itself among them")
+  func emulators() async throws {
+    try await run { server, port in
+      let reply = try await RESTClient.request(
+        port, "GET", "/emulators", headers: ["Origin: http://localhost:3000"])
+      #expect(reply.status == 200 && reply.json.keys == ["database", "firestore", "hub"])
+      #expect(reply.headers["access-control-allow-origin"] == "http://localhost:3000")
+      let ports = [server.server.firestorePort, server.server.databasePort, port]
+      for (name, port) in zip(["firestore", "database", "hub"], ports) {
+        let emulator = reply.json[name]
+        #expect(emulator["name"] == .string(name) && emulator["host"] == .string("127.0.0.1"))
+        let expected = try #require(port)
+        #expect(
+          emulator["port"] == .int(Int64(expected)) && emulator["port"] == emulator["listen"][0]["port"])
+      }
+    }
+  }
+
+  @Test("it says who it is, and answers what test libraries ask of it")
+  func root() async throws {
+    try await run { _, port in
+      let root = try await RESTClient.request(port, "GET", "/").json
+      #expect(root["port"] == .int(Int64(port)) && root["version"].string != nil)
+      #expect(root["origins"][0] == .string("http://127.0.0.1:\(port)"))
+      for (path, enabled) in [("disable", false), ("enable", true)] {
+        let reply = try await RESTClient.request(
+          port, "PUT", "/functions/\(path)BackgroundTriggers", body: "")
+        #expect(reply.status == 200 && reply.json["enabled"].value == .bool(enabled))
+      }
+      #expect(try await RESTClient.request(port, "GET", "/none").status == 404)
+      let export = "{\"path\":\"/tmp/x\"}"
+      #expect(try await RESTClient.request(port, "POST", "/_admin/export", body: export).status == 501)
+      let foreign = try await RESTClient.request(
+        port, "POST", "/_admin/export", body: export, headers: ["Origin: https://evil.example"])
+      #expect(foreign.status == 403)
+    }
+  }
+
+  @Test("a hub's port that is in use gives way, unless it was asked for; production has no hub")
+  func ports() async throws {
+    try await run { _, port in
+      try await FirestoreTestServer.serving {
+        $0.hub = .init(port: port)
+      } _: { second in
+        #expect(second.server.hubPort != nil && second.server.hubPort != port)
+      }
+      await #expect(throws: HearthError.self) {
+        try await FirestoreTestServer.serving {
+          $0.hub = .init(port: port)
+          $0.hubPortIsFixed = true
+        } _: { _ in
+        }
+      }
+      try await FirestoreTestServer.serving {
+        $0.emulator = false
+        $0.hub = .init(port: 0)
+      } _: { production in
+        #expect(production.server.hubPort == nil)
+      }
+    }
+  }
+}

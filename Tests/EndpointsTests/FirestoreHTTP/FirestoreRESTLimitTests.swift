@@ -1,0 +1,183 @@
+// Requests to Firestore's REST interface that are too much or too slow, answers that are long or not read, and clients
+// that go.
+
+import Endpoints
+import FirestoreProtobuf
+import NIOCore
+import NIOHTTP1
+import OrderedStore
+import SwiftProtobuf
+import Testing
+
+@Suite("Limits of Firestore's REST interface", .timeLimit(.minutes(1)))
+struct FirestoreRESTLimitTests {
+  private let docs = "/v1/" + FirestoreTestServer.documents
+
+  private func run(
+    _ change: (inout PortLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
+  ) async throws {
+    var limits = PortLimits()
+    change(&limits)
+    try await FirestoreTestPort.with(
+      store: try MemoryStore(StoreOptions()), lockWait: 20_000_000, limits: limits, body)
+  }
+
+  private func fill(_ port: FirestoreTestPort, _ count: Int) async throws {
+    let text = String(repeating: "x", count: 700_000)
+    for index in 0..<count { try await port.client.commit([.set("fat/\(index)", ["t": .text(text)])]) }
+  }
+
+  private let query = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"fat\"}]}}"
+
+  private func eventually(_ condition: () -> Bool) async throws -> Bool {
+    for _ in 0..<1000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
+    return condition()
+  }
+
+  @Test("a long answer is streamed, and whole")
+  func longAnswer() async throws {
+    try await run { port in
+      try await fill(port, 10)
+      let reply = try await RESTClient.request(port.port.port, "POST", "\(docs):runQuery", body: query)
+      #expect(reply.status == 200 && reply.headers["transfer-encoding"] == "chunked")
+      // The end may be told by a message without a document.
+      let found = reply.json.array?.compactMap { $0["document"]["name"].string }
+      #expect(found?.count == 10)
+      let page = try await RESTClient.request(port.port.port, "GET", "\(docs)/fat?pageSize=100")
+      #expect(page.status == 200 && page.json["nextPageToken"].string != nil)
+    }
+  }
+
+  @Test(
+    "a peer that reads nothing of its answer is closed, whether that is streamed or whole",
+    arguments: [3, 40])
+  func unread(count: Int) async throws {
+    try await run {
+      $0.answerTimeout = .milliseconds(300)
+    } _: { port in
+      try await fill(port, count)
+      let silent = try await RawClient.connect(port.port.port)
+      try await silent.channel.setOption(.autoRead, value: false).get()
+      // What the kernel buffers is not told apart from what is read, so that it takes more than one answer.
+      let request =
+        "POST \(docs):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(query.utf8.count)\r\n\r\n\(query)"
+      try await silent.send(String(repeating: request, count: 10))
+      #expect(try await eventually { port.port.connectionCount == 2 })
+      #expect(try await eventually { port.port.connectionCount == 1 })
+      #expect(try await RESTClient.request(port.port.port, "GET", "\(docs)/a/b").status == 404)
+      await silent.close()
+    }
+  }
+
+  @Test("over HTTP/2 calls wait while answers wait to be read")
+  func waiting() async throws {
+    try await run {
+      $0.http2.maximumQueuedAnswerBytes = 1 << 20
+    } _: { port in
+      try await fill(port, 3)
+      let client = try await HTTP2Client.open(port.port.port)
+      let first = try await client.request(.POST, "\(docs):runQuery", end: false)
+      try await first.stream.setOption(.autoRead, value: false).get()
+      try await first.send(query, end: true)
+      // Calls are answered until the first answer waits; then one is not.
+      var held: HTTP2Client.Exchange?
+      while held == nil {
+        let call = try await client.request(.GET, "\(docs)/a/b")
+        if (try? await call.parts.next(within: .milliseconds(300))) == nil { held = call }
+      }
+      try await first.stream.setOption(.autoRead, value: true).get()
+      first.stream.read()
+      #expect(try await first.answer().status == "200")
+      #expect(try await held?.answer().status == "404")
+      await client.close()
+    }
+  }
+
+  @Test("over HTTP/2 no more calls with large answers are under way than allowed, and all are answered")
+  func readingCalls() async throws {
+    try await run {
+      $0.http2.maximumReadingCalls = 2
+    } _: { port in
+      try await fill(port, 1)
+      let client = try await HTTP2Client.open(port.port.port)
+      var calls: [HTTP2Client.Exchange] = []
+      for _ in 0..<20 { calls.append(try await client.request(.GET, "\(docs)/fat/0?mask.fieldPaths=none")) }
+      // One that is given up makes room, too.
+      for call in calls.prefix(5) { try? await call.stream.close().get() }
+      for call in calls.dropFirst(5) { #expect(try await call.answer().status == "200") }
+      await client.close()
+    }
+  }
+
+  @Test("a client that goes takes its waiting call with it")
+  func cancellation() async throws {
+    try await run { port in
+      let client = port.client
+      try await client.commit([.set("l/d", ["n": .int(1)])])
+      let begun: Google_Firestore_V1_BeginTransactionResponse = try await client.unary(
+        "BeginTransaction",
+        Google_Firestore_V1_BeginTransactionRequest.with { $0.database = FirestoreTestServer.database })
+      let read: Proto.Document = try await client.unary(
+        "GetDocument",
+        Google_Firestore_V1_GetDocumentRequest.with {
+          $0.name = FirestoreTestServer.documents + "/l/d"
+          $0.transaction = begun.transaction
+        })
+      #expect(read.fields["n"] == .int(1))
+      let caller = try await RawClient.connect(port.port.port)
+      try await caller.send("DELETE \(docs)/l/d HTTP/1.1\r\nHost: h\r\n\r\n")
+      #expect(try await eventually { port.port.connectionCount == 2 })
+      // An answered request on the same connection would come first: this one is waiting.
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(caller.received.isEmpty)
+      await caller.close()
+      #expect(try await eventually { port.port.connectionCount == 1 })
+      let _: Google_Protobuf_Empty = try await client.unary(
+        "Rollback",
+        Google_Firestore_V1_RollbackRequest.with {
+          $0.database = FirestoreTestServer.database
+          $0.transaction = begun.transaction
+        })
+      try await client.commit([.set("l/other", [:])])
+      #expect(try await client.get("l/d").fields["n"] == .int(1))
+    }
+  }
+
+  @Test("a body that does not come is answered 408, and one that is too large 400, as over gRPC")
+  func bodies() async throws {
+    try await run {
+      $0.requestBodyTimeout = .milliseconds(300)
+      $0.maximumRequestBody = 50_000
+    } _: { port in
+      let slow = try await RawClient.connect(port.port.port)
+      try await slow.send("POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
+      let late = try RESTClient.parse(String(decoding: await slow.readToEnd(), as: UTF8.self))
+      #expect(late.status == 408 && late.error["status"] == .string("DEADLINE_EXCEEDED"))
+
+      let large = try await RawClient.connect(port.port.port)
+      try await large.send(
+        "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n"
+      )
+      let refused = try RESTClient.parse(String(decoding: await large.readToEnd(), as: UTF8.self))
+      #expect(refused.status == 400)
+      #expect(refused.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
+    }
+  }
+
+  @Test("a connection holds no more of bodies than its budget")
+  func budget() async throws {
+    try await run {
+      $0.http2.maximumBufferedRequestBytes = 50_000
+    } _: { port in
+      let client = try await HTTP2Client.open(port.port.port)
+      let half = String(repeating: " ", count: 30_000)
+      let first = try await client.request(.POST, "\(docs):commit", body: half, end: false)
+      let second = try await client.request(.POST, "\(docs):commit", body: half, end: false)
+      let refused = try await second.next()
+      #expect(refused == "429")
+      try await first.send("{}", end: true)
+      #expect(try await first.answer() == ("200", "{}\n"))
+      await client.close()
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// One request to REST over a socket of its own, and the answer taken apart.
+
+import HearthServer
+import NIOCore
+import RealtimeModel
+
+/// An answer with a body of JSON.
+struct RESTReply {
+  var status: Int
+  var headers: [String: String]
+  var body: String
+
+  /// The body as JSON; null for what is none.
+  var json: JSONTree { JSONTree((try? JSONValue(json: body)) ?? .null) }
+
+  /// The error's object, also of an array with one; null if there is none.
+  var error: JSONTree { (json.array?.first ?? json)["error"] }
+}
+
+/// JSON of which a part that is not there is null.
+struct JSONTree: Equatable {
+  let value: JSONValue
+
+  init(_ value: JSONValue) { self.value = value }
+
+  subscript(key: String) -> JSONTree { JSONTree(value.object?[key] ?? .null) }
+
+  subscript(index: Int) -> JSONTree {
+    guard let elements = value.array, elements.indices.contains(index) else { return JSONTree(.null) }
+    return JSONTree(elements[index])
+  }
+
+  var string: String? { value.string }
+  var array: [JSONTree]? { value.array?.map { JSONTree($0) } }
+  var keys: [String] { value.object?.members.map(\.key).sorted() ?? [] }
+
+  static let null = JSONTree(.null)
+  static func string(_ text: String) -> JSONTree { JSONTree(.string(text)) }
+  static func int(_ number: Int64) -> JSONTree { JSONTree(.int(number)) }
+  static func object(_ members: JSONObject) -> JSONTree { JSONTree(.object(members)) }
+  static func array(_ elements: [JSONValue]) -> JSONTree { JSONTree(.array(elements)) }
+}
+
+enum RESTClient {
+  static func request(
+    _ port: Int, _ method: String, _ target: String, body: String? = nil, headers: [String] = []
+  ) async throws -> RESTReply {
+    let connection = try await RawConnection.connect(port: port)
+    var text = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    for header in headers { text += header + "\r\n" }
+    if let body { text += "Content-Length: \(body.utf8.count)\r\n" }
+    try await connection.send(text + "\r\n" + (body ?? ""))
+    return try parse(try await connection.textUntilClose())
+  }
+
+  /// Takes an answer apart whose body has a length or comes in chunks.
+  static func parse(_ text: String) throws -> RESTReply {
+    let answer = try RESTAnswer(text)
+    guard answer.headers["transfer-encoding"] == "chunked" else {
+      return RESTReply(status: answer.status, headers: answer.headers, body: answer.body)
+    }
+    var rest = Array(answer.body.utf8)[...]
+    var body: [UInt8] = []
+    while let end = rest.firstIndex(of: 0x0A) {
+      let line = String(decoding: rest[rest.startIndex..<end], as: UTF8.self)
+      guard let length = Int(line.filter(\.isHexDigit), radix: 16), length > 0 else { break }
+      rest = rest[(end + 1)...]
+      body += rest.prefix(length)
+      rest = rest.dropFirst(length + 2)
+    }
+    return RESTReply(
+      status: answer.status, headers: answer.headers, body: String(decoding: body, as: UTF8.self))
+  }
+}
+
+extension FirestoreTestServer {
+  /// One request to REST.
+  func rest(
+    _ method: String, _ target: String, _ body: String? = nil, headers: [String] = []
+  ) async throws -> RESTReply {
+    try await RESTClient.request(server.firestorePort ?? 0, method, target, body: body, headers: headers)
+  }
+
+  /// Runs a test with REST and gRPC against a fresh server.
+  static func serving(
+    _ change: (inout HearthConfiguration) -> Void = { _ in },
+    _ body: (FirestoreTestServer) async throws -> Void
+  ) async throws {
+    let running = try await start(.ephemeral, change)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(running)) } catch { result = .failure(error) }
+    await running.stop()
+    try result.get()
+  }
+}
