@@ -168,6 +168,19 @@ import Testing
     }
   }
 
+  /// Clients that fetch do not survive the loss of a connection that has said nothing at all.
+  @Test func pollingBeginsAtOnce() async throws {
+    try await port { running in
+      let client = try await Client.handshake(running.port.port, "Listen", []).client
+      let back = try await client.open(after: 0, polling: 20_000)
+      #expect(try await back.start().status == 200)
+      _ = try await client.post([Client.listen(to: "a/b", 2)], from: 0)
+      #expect(try await back.nextMessage()?.text.contains("ADD") == true)
+      while try await back.next() != nil {}
+      await back.close()
+    }
+  }
+
   @Test func sessionsExpire() async throws {
     try await port({ $0.idleTimeout = .milliseconds(100) }) { running in
       let client = try await opened(running)
@@ -199,6 +212,20 @@ import Testing
     }
   }
 
+  /// When all sessions together hold too much, one that nobody fetches from has to go.
+  @Test func sessionsAreBoundedInBytes() async throws {
+    try await port({ $0.maximumHeldBytes = 100_000 }) { running in
+      try await running.client.commit([.set("a/b", ["t": .text(String(repeating: "x", count: 60_000))])])
+      let clients = [try await opened(running), try await opened(running)]
+      let deadline = NIODeadline.now() + .seconds(10)
+      var refused = 0
+      while refused == 0, .now() < deadline {
+        for client in clients where try await client.post([], from: 1).status == 400 { refused += 1 }
+      }
+      #expect(refused == 1)
+    }
+  }
+
   /// What a client does not fetch stays within the budget, and all of it comes in the end.
   @Test func slowReadersAreBounded() async throws {
     try await port({
@@ -224,7 +251,7 @@ import Testing
           if isCurrent { break }
         }
         await back.close()
-        #expect(bytes < 1_200_000)
+        #expect(bytes < 600_000)
       }
       #expect(documents == 50)
       #expect(requests > 1)

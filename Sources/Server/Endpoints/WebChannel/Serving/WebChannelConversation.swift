@@ -28,7 +28,7 @@ final class WebChannelConversation {
   /// Bytes of the message that is being decoded.
   private var decodingBytes = 0
   private var isOver = false
-  private var back: (request: WebChannelRequest, isStreaming: Bool)?
+  private var back: HTTPResponder?
   private var waiters: [CheckedContinuation<Void, any Error>] = []
   private var timer: (due: NIODeadline, task: Scheduled<Void>)?
 
@@ -72,10 +72,17 @@ final class WebChannelConversation {
     do throws(WebChannelRefusal) {
       let steps = try session.open(asked, now: .now())
       retireBackChannel()
-      back = (request, asked.isStreaming)
-      if asked.isStreaming { request.begin() }
-      watch(request.responder)
-      apply(steps)
+      if steps.endsBackChannel {
+        request.answer(steps.frames)
+        update()
+      } else {
+        // The head goes out at once even if nothing else does: clients that fetch do not survive the loss of a
+        // connection that has said nothing yet.
+        request.begin()
+        back = request.responder
+        watch(request.responder)
+        apply(steps)
+      }
     } catch {
       request.refuse(error)
     }
@@ -96,9 +103,8 @@ final class WebChannelConversation {
 
   /// Ends a back channel that nobody waits for any more.
   private func retireBackChannel() {
-    guard let back else { return }
-    self.back = nil
-    if back.isStreaming { back.request.responder.retire() } else { back.request.answer(ByteBuffer()) }
+    back?.retire()
+    back = nil
   }
 
   private func watch(_ responder: HTTPResponder) {
@@ -199,14 +205,10 @@ final class WebChannelConversation {
   // MARK: What follows
 
   private func apply(_ steps: WebChannelSession.Steps) {
-    if let back {
-      if !back.isStreaming {
-        if steps.endsBackChannel { back.request.answer(steps.frames) }
-      } else {
-        if steps.frames.readableBytes > 0 { back.request.responder.write(steps.frames) }
-        if steps.endsBackChannel { back.request.responder.finish() }
-      }
-      if steps.endsBackChannel { self.back = nil }
+    if steps.frames.readableBytes > 0 { back?.write(steps.frames) }
+    if steps.endsBackChannel {
+      back?.finish()
+      back = nil
     }
     if steps.isOver { close() } else { update() }
   }
