@@ -151,6 +151,25 @@ import Testing
     }
   }
 
+  /// Two spellings of one character are two names.
+  @Test func spellings() async throws {
+    try await port { port in
+      let fields = "{\"\u{E9}\":{\"integerValue\":\"1\"},\"e\u{301}\":{\"integerValue\":\"2\"}}"
+      let (client, _) = try await Client.handshake(
+        port, "Write", ["{\"database\":\"\(Client.database)\"}", Client.set("a/b", fields)],
+        headers: "Authorization:Bearer owner\r\n")
+      let acks = try await client.open(after: 0)
+      #expect(try await acks.arrays(until: "commitTime").count >= 2)
+      await acks.close()
+      let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
+      let back = try await reader.open(after: 0)
+      let change = try await back.arrays(until: "documentChange").last
+      let read = change?.payload.array?.first?["documentChange"]?["document"]?["fields"]?.object
+      #expect(read?.members.map { Array($0.key.unicodeScalars).count }.sorted() == [1, 2])
+      await back.close()
+    }
+  }
+
   @Test func lostBackChannelsAreReplayed() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])

@@ -2,27 +2,26 @@
 // themselves read and write.
 
 import FirestoreModel
-import FirestoreProtobuf
 import GRPCFraming
 import NIOCore
 import RealtimeModel
-import SwiftProtobuf
 
 /// Reads and writes one stream's messages.
 struct StreamCodec: Sendable {
-  private let stream: FirestoreRoute.Channel
+  private let request: MessageName
+  private let answer: MessageName
 
   init(_ stream: FirestoreRoute.Channel) {
-    self.stream = stream
+    switch stream {
+    case .listen: (request, answer) = (.listenRequest, .listenResponse)
+    case .write: (request, answer) = (.writeRequest, .writeResponse)
+    }
   }
 
   /// A request in protobuf; INVALID_ARGUMENT for text that is not the stream's message.
   func decode(_ json: ByteBuffer) -> Result<ByteBuffer, FirestoreError> {
     do throws(FirestoreError) {
-      switch stream {
-      case .listen: return .success(try Self.decode(json, as: Google_Firestore_V1_ListenRequest.self))
-      case .write: return .success(try Self.decode(json, as: Google_Firestore_V1_WriteRequest.self))
-      }
+      return .success(try FirestoreJSON.message(json, as: request))
     } catch {
       return .failure(error)
     }
@@ -35,35 +34,15 @@ struct StreamCodec: Sendable {
     while rest.readableBytes > 0 {
       // A byte that says that the message is not compressed, then its length.
       guard rest.readInteger(as: UInt8.self) == 0, let length = rest.readInteger(as: UInt32.self),
-        let message = rest.readBytes(length: Int(length))
+        let message = rest.readSlice(length: Int(length))
       else { throw GRPCStatus(.internal, "An answer is not framed as it has to be.") }
-      payloads.append(try encode(message))
+      var writer = JSONWriter(capacity: 2 * message.readableBytes)
+      writer.beginArray()
+      try FirestoreJSON.write(message, as: answer, to: &writer)
+      writer.endArray()
+      payloads.append(ByteBuffer(bytes: writer.bytes))
     }
     return payloads
-  }
-
-  private func encode(_ message: [UInt8]) throws -> ByteBuffer {
-    let json: [UInt8] =
-      switch stream {
-      case .listen: try Google_Firestore_V1_ListenResponse(serializedBytes: message).jsonUTF8Bytes()
-      case .write: try Google_Firestore_V1_WriteResponse(serializedBytes: message).jsonUTF8Bytes()
-      }
-    var payload = ByteBuffer(string: "[")
-    payload.writeBytes(json)
-    payload.writeString("]")
-    return payload
-  }
-
-  private static func decode<Request: Message>(
-    _ json: ByteBuffer, as type: Request.Type
-  ) throws(FirestoreError) -> ByteBuffer {
-    do {
-      let request = try Request(jsonUTF8Bytes: Array(json.readableBytesView))
-      return ByteBuffer(bytes: try request.serializedBytes() as [UInt8])
-    } catch {
-      throw .invalidArgument(
-        "Payload isn't valid for request. (It is not a \(Request.protoMessageName): \(error))")
-    }
   }
 }
 
