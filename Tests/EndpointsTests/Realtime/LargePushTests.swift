@@ -23,6 +23,10 @@ struct LargePushTests {
       self.eventLoop = eventLoop
     }
 
+    let isBehind = false
+    let mostPendingBytes = Int.max
+    func cutOff() {}
+
     private func name(_ output: RealtimeOutput) -> String {
       if case .push(let push) = output { push.path.description } else { "?" }
     }

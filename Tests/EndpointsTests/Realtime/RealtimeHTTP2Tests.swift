@@ -90,10 +90,11 @@ struct RealtimeHTTP2Tests {
       let database = try await server.engine.database("default-ns")
       let text = String(repeating: "x", count: 50_000)
       for index in 0..<100 {
-        _ = try await database.set("a", to: .leaf(.string("\(index)\(text)")), as: .anonymous)
+        _ = try await database.set(
+          Path("a/\(index)"), to: .leaf(.string("\(index)\(text)")), as: .anonymous)
         var event = ""
         while !event.hasSuffix("\n\n") { event += try await quick.next() }
-        #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\",\"data\":\"\(index)x"))
+        #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\(index)\",\"data\":\"\(index)x"))
       }
       // The slow one got no more than its windows and its budget before it was given up: what it reads now ends.
       try await slow.stream.setOption(.autoRead, value: true).get()

@@ -84,6 +84,22 @@ struct RESTAnswer {
       headers[sides[0].lowercased()] = String(sides[1].drop { $0 == " " })
     }
     body = String(parts[1])
+    if headers["transfer-encoding"] == "chunked" { body = try RESTAnswer.unchunked(parts[1].utf8) }
+  }
+
+  /// The body that came in chunks; one without its end is not whole.
+  private static func unchunked(_ bytes: Substring.UTF8View) throws -> String {
+    var rest = Array(bytes)[...]
+    var body: [UInt8] = []
+    while true {
+      guard let line = rest.firstIndex(of: 0x0D),
+        let count = Int(String(decoding: rest[..<line], as: UTF8.self), radix: 16),
+        rest.count >= line - rest.startIndex + count + 4
+      else { throw RawClient.Failure.closed }
+      if count == 0 { return String(decoding: body, as: UTF8.self) }
+      body += rest.dropFirst(line - rest.startIndex + 2).prefix(count)
+      rest = rest.dropFirst(line - rest.startIndex + count + 4)
+    }
   }
 }
 

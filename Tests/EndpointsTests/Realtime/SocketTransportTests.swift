@@ -221,7 +221,7 @@ struct SocketTransportTests {
       while server.port.connectionCount > 1 {
         number += 1
         try await writer.play(
-          [#"{"r":\#(number),"a":"p","b":{"p":"/x","d":"\#(number)\#(text)"}}"#],
+          [#"{"r":\#(number),"a":"p","b":{"p":"/x/\#(number)","d":"\#(number)\#(text)"}}"#],
           expect: [#"{"r":\#(number),"b":{"s":"ok","d":""}}"#])
       }
       #expect(number < 200)

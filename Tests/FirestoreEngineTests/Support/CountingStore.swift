@@ -67,6 +67,8 @@ private final class CountingDatabase: OrderedDatabase {
     }
   }
 
+  func hold() throws -> any HeldView { try base.hold() }
+
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
     answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void

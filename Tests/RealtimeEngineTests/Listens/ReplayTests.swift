@@ -16,7 +16,8 @@ struct ReplayTests {
     let store = try MemoryStore()
     // Every third program runs with next to no cache, so that every operation reads and mends rows.
     let engine = RealtimeEngine(
-      store: store, policy: EmulatorPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20)
+      store: store, policy: EmulatorPolicy(), cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
+      staging: seed % 2 == 0 ? .standard : .tiny)
     var program = RandomProgram(seed: UInt64(seed), database: try await engine.database("replay"))
     if seed % 2 == 0 { await program.publish() }
     for _ in 0..<120 {
@@ -25,7 +26,8 @@ struct ReplayTests {
     }
     try await program.checkReads(20)
     // A server that was killed: what the rows alone say, without any cache, and what its sessions left.
-    let reopened = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let reopened = RealtimeEngine(
+      store: store, policy: EmulatorPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)
     program.restart(on: try await reopened.database("replay"))
     for _ in 0..<40 {
       await program.step()
@@ -39,7 +41,8 @@ struct ReplayTests {
       namespace: "replay",
       rows: try await DatabaseRows(named: "realtime/replay", in: MemoryStore(), now: SystemTime.milliseconds),
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
-      mostInFlight: 1 + seed % 4, created: {}, released: {})
+      mostInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
+      released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
     await program.publish()
     for _ in 0..<10 {
@@ -59,7 +62,8 @@ struct ReplayTests {
     for round in 0..<3 {
       let store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
       let engine = RealtimeEngine(
-        store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20)
+        store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
+        staging: seed < 2 ? .standard : .tiny)
       let database = try await engine.database("replay")
       var running = program ?? RandomProgram(seed: UInt64(900 + seed), database: database)
       if round > 0 { running.restart(on: database) }

@@ -169,12 +169,18 @@ struct LimitBoundTests {
     }
   }
 
-  @Test("A write whose rows are more than a commit may hold is refused, alone and before anything is written")
+  @Test(
+    "An update whose rows are more than a commit may hold is refused, alone and before anything is written")
   func commit() async throws {
     let database = try await open()
     let client = Client(database)
     let first = await client.send { $0.set("a", to: 1, request: $1) }
-    let second = await client.send { $0.set(HugeSubtree.path, to: HugeSubtree.leaves(3_000), request: $1) }
+    var changes: [(Path, Node)] = []
+    HugeSubtree.leaves(3_000).forEachChild { key, leaf in
+      changes.append((Path(keys: [key]), leaf))
+      return true
+    }
+    let second = await client.send { [changes] in $0.update(HugeSubtree.path, changes, request: $1) }
     let third = await client.send { $0.set("b", to: 1, request: $1) }
     #expect(await client.answer(to: first).text == "ok")
     guard case .failure(let error) = await client.answer(to: second) else {
@@ -183,5 +189,8 @@ struct LimitBoundTests {
     #expect(error == .writeTooBig)
     #expect(await client.answer(to: third).text == "ok")
     #expect(try await database.get("/", as: .anonymous).text == "{a:1,b:1}")
+    // The same as one value is filled in step by step.
+    #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")
+    #expect(await client.ask { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")
   }
 }

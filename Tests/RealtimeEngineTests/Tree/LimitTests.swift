@@ -95,12 +95,11 @@ struct RealtimeLimitTests {
   func tooLargeForACommit() async throws {
     let database = try await open()
     let client = Client(database)
-    let huge = Node.object(
-      (0..<9).map { i in
-        (Key("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
-      })
+    let huge = (0..<9).map { i in
+      (Path("k\(i)"), Node.leaf(.string(String(repeating: "x", count: 9 * 1024 * 1024))))
+    }
     async let first = database.set("a", to: 1, as: .anonymous)
-    async let second = database.set("huge", to: huge, as: .anonymous)
+    async let second = database.update("huge", huge, as: .anonymous)
     async let third = database.set("b", to: 2, as: .anonymous)
     _ = try await (first, third)
     do {
@@ -108,6 +107,9 @@ struct RealtimeLimitTests {
       Issue.record("a write above the store's limit was accepted")
     } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
     #expect(await client.ask { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
+    // As one value they are filled in step by step.
+    _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .anonymous)
+    #expect(try await database.getShallow("huge", as: .anonymous) == .children(huge.map { $0.0.keys[0] }))
   }
 
   @Test("Names of namespaces are checked, and namespaces are separate", arguments: ["", "a/b", "a b", "é"])

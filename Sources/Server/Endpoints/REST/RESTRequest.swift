@@ -37,6 +37,8 @@ struct RESTRequest: Sendable {
   var deadline = ContinuousClock.now + Self.longestRead
   /// The class of writes that it wants to belong to; nil for the database's own.
   var writeSizeLimit: WriteSizeLimit?
+  /// Whether the request itself says how long its answer may take.
+  var hasTimeout = false
   var wantsEventStream = false
 
   /// Reads the head of a request.
@@ -152,7 +154,10 @@ struct RESTRequest: Sendable {
       download = String(
         name.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" && $0.isASCII })
     }
-    if let text = target["timeout"] { deadline = .now + (try Self.duration(text)) }
+    if let text = target["timeout"] {
+      deadline = .now + (try Self.duration(text))
+      hasTimeout = true
+    }
     if let size = target["writeSizeLimit"] {
       writeSizeLimit = WriteSizeLimit(rawValue: size)
       guard writeSizeLimit != nil else {

@@ -9,6 +9,8 @@ struct RESTResponse: Sendable {
   var status: HTTPResponseStatus
   var headers: HTTPHeaders
   var body: ByteBuffer?
+  /// What follows the body, where that is only the beginning.
+  var rest: RESTStream?
 
   /// An answer with a body of JSON, or without any.
   init(_ status: HTTPResponseStatus, json: [UInt8]? = nil) {

@@ -37,7 +37,15 @@ struct RESTService: Sendable {
     }
     // Many may wait for their turn, and their peers be gone when it comes.
     try Task.checkCancellation()
-    let node = try await read(request, database)
+    let node: Node
+    if request.mayStream {
+      guard let small = try await database.getIfSmall(request.path, as: request.caller) else {
+        return try await stream(request, isExport: request.isExport, database)
+      }
+      node = small
+    } else {
+      node = try await read(request, database)
+    }
     try Task.checkCancellation()
     guard node.estimatedSize <= endpoint.limits.data.responseBytes else { throw RealtimeError.tooBig }
     if case .ifNoneMatch(let tag) = request.condition, tag == node.etag {
@@ -145,7 +153,7 @@ struct RESTService: Sendable {
   }
 
   /// What the request wants of a success beyond its value.
-  private func finish(_ request: RESTRequest, _ response: RESTResponse) -> RESTResponse {
+  func finish(_ request: RESTRequest, _ response: RESTResponse) -> RESTResponse {
     var response = response
     if request.printing == .silent {
       response.status = .noContent

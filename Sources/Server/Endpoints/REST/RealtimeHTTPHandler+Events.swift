@@ -27,6 +27,9 @@ final class EventStreamState {
     connection.listen(stream.path, query: stream.query, tag: stream.tag, hash: nil, request: 0)
   }
 
+  /// Tells on, after the peer has read.
+  func goOn() { sink.goOn() }
+
   /// Ends the listen; nothing is told any more.
   func end() {
     keepAlive?.cancel()
@@ -108,6 +111,12 @@ extension RealtimeHTTPHandler {
 }
 
 extension RealtimeHTTPHandler: LoopReceiver {
+  var isBehind: Bool { context.map { !$0.channel.isWritable } ?? false }
+
+  var mostPendingBytes: Int { endpoint.limits.data.queuedOutputBytes }
+
+  func cutOff() { cutOff("its peer does not read") }
+
   func receive(_ outputs: [RealtimeOutput]) {
     var bytes = 0
     for output in outputs {

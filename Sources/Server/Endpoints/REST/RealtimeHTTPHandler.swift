@@ -11,20 +11,26 @@ import NIOHTTP1
 import RealtimeEngine
 import RealtimeModel
 
-final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
+final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
   let endpoint: RealtimeEndpoint
-  private let shared: RealtimeHTTPConnection
-  private let isHTTP2: Bool
+  let shared: RealtimeHTTPConnection
+  let isHTTP2: Bool
   private(set) var context: ChannelHandlerContext?
   private(set) var head: HTTPRequestHead?
   private var body = ByteBuffer()
   private var heldBytes = 0
-  private var requestEnded = false
+  private(set) var requestEnded = false
   private var isAnswering = false
-  private var isRefusing = false
+  var isRefusing = false
+  /// The request as which a large body may be taken while it arrives, and the body once it is.
+  var streamable: RESTRequest?
+  var arriving: ArrivingBody?
+  var mostBodyBytes = 0
+  var readIsHeld = false
   /// Whether the request becomes an event stream or a WebSocket, which end with the peer's direction.
   private var isOpening = false
   private var peerHasFinished = false
@@ -114,6 +120,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     endLongPoll()
     reading?.cancel()
     reading = nil
+    arriving?.queue.finish(.broken)
+    arriving = nil
     events?.end()
     events = nil
   }
@@ -126,6 +134,10 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     case .body(let bytes): receive(bytes)
     case .end:
       requestEnded = true
+      if let arriving {
+        isAnswering = true
+        return arriving.queue.finish(.end)
+      }
       guard let head, !isAnswering else { return }
       do throws(RESTError) { try dispatch(head, context) } catch { answer(RESTResponse(error)) }
     }
@@ -144,7 +156,8 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     {
       return refuse(refusal)
     }
-    guard announced <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
+    expectBody(head)
+    guard announced <= mostBodyBytes else { return refuse(RESTError(.writeTooBig)) }
     if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
       let interim = HTTPResponseHead(version: head.version, status: .continue)
       context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
@@ -153,16 +166,25 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   private func receive(_ bytes: ByteBuffer) {
     guard !isRefusing, !isAnswering else { return }
+    if let arriving { return receive(bytes, of: arriving) }
     let size = body.readableBytes + bytes.readableBytes
-    guard size <= endpoint.limits.data.restWriteBytes else { return refuse(RESTError(.writeTooBig)) }
+    guard size <= mostBodyBytes else { return refuse(RESTError(.writeTooBig)) }
+    if size > endpoint.limits.arrivingBodyBytes, let streamable, let context {
+      var begun = body
+      begun.writeImmutableBuffer(bytes)
+      release()
+      return beginArriving(streamable, begun, context)
+    }
     do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
     heldBytes = size
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
   }
 
   /// Answers a request that has not arrived whole, and takes no more of it.
-  private func refuse(_ error: RESTError) {
+  func refuse(_ error: RESTError) {
     guard !isAnswering else { return }
+    arriving?.queue.finish(.broken)
+    arriving = nil
     isRefusing = true
     answer(RESTResponse(error))
   }
@@ -263,11 +285,14 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
       request.isKeepAlive && !shared.isDraining && !isRefusing && !peerHasFinished
       && !request.headers.contains(name: "upgrade")
     var headers = response.headers
-    if response.status != .noContent, response.status != .notModified {
+    if response.status != .noContent, response.status != .notModified, response.rest == nil {
       headers.add(name: "content-length", value: String(response.body?.readableBytes ?? 0))
     }
     if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let head = HTTPResponseHead(version: request.version, status: response.status, headers: headers)
+    if let rest = response.rest, request.method != .HEAD {
+      return deliver(head, response.body, rest, keepAlive, context)
+    }
     deliver(head, request.method == .HEAD ? nil : response.body, keepAlive, context)
   }
 
@@ -303,7 +328,7 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     delivery.watch()
   }
 
-  private func finishAnswer(_ keepAlive: Bool, _ isWhole: Bool) {
+  func finishAnswer(_ keepAlive: Bool, _ isWhole: Bool) {
     guard let context else { return }
     let keepAlive = keepAlive && !peerHasFinished
     isAnswering = !requestEnded
@@ -335,63 +360,9 @@ final class RealtimeHTTPHandler: ChannelInboundHandler, RemovableChannelHandler 
     }
   }
 
-  // MARK: WebSockets
-
-  private func open(_ request: SocketRequest, _ context: ChannelHandlerContext) {
-    beginOpening()
-    if let session = request.upgradedSession {
-      // The session has its database already.
-      let found = endpoint.longPolls.session(name: session)
-      return upgrade(request, SocketRelay(endpoint, host: request.host, session: found))
-    }
-    withDatabase(request.namespace, context) { handler, database in
-      handler.upgrade(request, SocketSession(handler.endpoint, database, request))
-    }
-  }
-
   /// Begins something that ends with the peer's direction.
   func beginOpening() {
     isAnswering = true
     isOpening = true
-  }
-
-  /// Goes on with a database, at once if it is open already; one that cannot be opened is the answer.
-  func withDatabase(
-    _ namespace: String, _ context: ChannelHandlerContext,
-    _ body: @escaping @Sendable (RealtimeHTTPHandler, RealtimeDatabase) -> Void
-  ) {
-    let engine = endpoint.engine
-    if let database = engine.openDatabase(namespace) { return body(self, database) }
-    let eventLoop = context.eventLoop
-    let this = NIOLoopBound(self, eventLoop: eventLoop)
-    Task {
-      do {
-        let database = try await engine.database(namespace)
-        eventLoop.execute { body(this.value, database) }
-      } catch {
-        let response = RESTResponse(RESTError(error))
-        eventLoop.execute { this.value.answer(response) }
-      }
-    }
-  }
-
-  private func upgrade(_ request: SocketRequest, _ user: any SocketUser) {
-    guard let context, let head else { return }
-    guard !shared.isDraining else { return answer(RESTResponse(.draining)) }
-    let headers: HTTPHeaders = [
-      "upgrade": "websocket", "connection": "upgrade", "sec-websocket-accept": request.accept,
-    ]
-    let response = HTTPResponseHead(version: head.version, status: .switchingProtocols, headers: headers)
-    context.write(wrapOutboundOut(.head(response)), promise: nil)
-    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-    let channel = context.channel
-    do {
-      try channel.allowHalfClosure(false)
-      let frames = SocketFrameDecoder(maximumFrameBytes: endpoint.limits.messageBytes)
-      try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
-        by: frames, SocketHandler(shared, user: user, incoming: frames))
-    } catch {
-      channel.close(promise: nil)
-    }
   }
 }

@@ -24,17 +24,19 @@ enum WriteSizeLimit: String, Sendable {
 }
 
 extension RESTRequest {
+  /// The class of the write: its own, else the database's; nil if neither says anything.
+  func sizeLimit(in database: RealtimeDatabase) async throws(RealtimeError) -> WriteSizeLimit? {
+    if let writeSizeLimit { return writeSizeLimit }
+    let setting = try await database.setting(.defaultWriteSizeLimit, as: .administrator)
+    return setting.flatMap { (try? JSONValue(json: $0))?.string }.flatMap(WriteSizeLimit.init(rawValue:))
+  }
+
   /// Refuses an update that touches more than its class, or the database's, allows.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `write_too_big`, or what the update itself would throw.
   func checkSize(of changes: [(Path, Node)], in database: RealtimeDatabase) async throws(RealtimeError) {
-    var limit = writeSizeLimit
-    if limit == nil {
-      let setting = try await database.setting(.defaultWriteSizeLimit, as: .administrator)
-      limit = setting.flatMap { (try? JSONValue(json: $0))?.string }.flatMap(WriteSizeLimit.init(rawValue:))
-    }
     // A priority is one value.
-    guard let most = limit?.values, !path.isPriority else { return }
+    guard let most = try await sizeLimit(in: database)?.values, !path.isPriority else { return }
     let count = try await database.estimate(path, changes, atMost: most + 1, as: caller)
     guard count <= most else { throw .writeTooBig }
   }

@@ -1,6 +1,7 @@
 // From the engine's fan-out to the connections of one event loop: one hop for a whole batch, then each
 // connection writes its own. Invariants: receivers are touched on their event loop only; a receiver takes what it is told
-// in the order in which it is told, also where something large is encoded beside the loop first.
+// in the order in which it is told, also where something large is encoded beside the loop first; what waits for a peer
+// that does not read is merged (see PendingOutputs).
 
 import Dispatch
 import NIOCore
@@ -8,6 +9,12 @@ import RealtimeEngine
 
 /// A connection that is told things, on its event loop.
 protocol LoopReceiver: AnyObject {
+  /// Whether its peer does not read as fast as it is told: it is told no more until ``LoopSink/goOn()``.
+  var isBehind: Bool { get }
+  /// The most bytes that may wait for it then.
+  var mostPendingBytes: Int { get }
+  /// Ends the connection, for which more waits.
+  func cutOff()
   /// Takes outputs.
   func receive(_ outputs: [RealtimeOutput])
   /// How to encode an output that is too large for the event loop; nil for all others.
@@ -20,9 +27,14 @@ protocol LoopReceiver: AnyObject {
 final class LoopSink: RealtimeSink {
   private struct State {
     var receiver: (any LoopReceiver)?
-    /// What waits behind an output that is being encoded; nil while nothing is.
-    var held: [RealtimeOutput]?
+    /// What waits for the peer, or behind an output that is being encoded.
+    var pending = PendingOutputs()
+    var isEncoding = false
+    var isHandingOver = false
   }
+
+  /// The most outputs that a peer which was behind is given at once.
+  private static let mostAtOnce = 64
 
   private let loopGroup: LoopSinkGroup
   private let state: NIOLoopBoundBox<State>
@@ -38,14 +50,37 @@ final class LoopSink: RealtimeSink {
   /// Hands over, on the event loop.
   func receive(_ outputs: [RealtimeOutput]) {
     guard let receiver = state.value.receiver else { return }
-    if state.value.held != nil {
-      state.value.held?.append(contentsOf: outputs)
-      return
+    let isBehind = receiver.isBehind
+    if isBehind || state.value.isEncoding || state.value.isHandingOver || !state.value.pending.isEmpty {
+      for output in outputs { state.value.pending.add(output, merging: isBehind) }
+      if isBehind, state.value.pending.bytes > receiver.mostPendingBytes { return receiver.cutOff() }
+      return goOn()
     }
+    handOver(outputs, receiver)
+  }
+
+  /// Hands over what waits, as far as the peer reads; to be called when it reads again.
+  func goOn() {
+    guard !state.value.isHandingOver else { return }
+    state.value.isHandingOver = true
+    defer { state.value.isHandingOver = false }
+    while let receiver = state.value.receiver, !receiver.isBehind, !state.value.isEncoding {
+      var outputs: [RealtimeOutput] = []
+      while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() {
+        outputs.append(output)
+      }
+      guard !outputs.isEmpty else { return }
+      handOver(outputs, receiver)
+    }
+  }
+
+  /// Hands over outputs up to the first that has to be encoded; the others wait behind it, before what waits already.
+  private func handOver(_ outputs: [RealtimeOutput], _ receiver: any LoopReceiver) {
     for (index, output) in outputs.enumerated() {
       guard let encode = receiver.encoding(of: output) else { continue }
       if index > 0 { receiver.receive(Array(outputs[..<index])) }
-      state.value.held = Array(outputs[(index + 1)...])
+      state.value.isEncoding = true
+      state.value.pending.putBack(outputs[(index + 1)...])
       loopGroup.encode(encode) { self.finish(output, $0) }
       return
     }
@@ -53,10 +88,12 @@ final class LoopSink: RealtimeSink {
   }
 
   private func finish(_ output: RealtimeOutput, _ encoded: ByteBuffer?) {
-    guard let receiver = state.value.receiver, let rest = state.value.held else { return }
-    state.value.held = nil
+    guard let receiver = state.value.receiver else { return }
+    state.value.isEncoding = false
+    state.value.isHandingOver = true
     receiver.receive(output, encoded: encoded)
-    if !rest.isEmpty { receive(rest) }
+    state.value.isHandingOver = false
+    goOn()
   }
 
   /// Ends the connection's side, on the event loop: what still comes is dropped.

@@ -15,6 +15,13 @@ public struct RealtimeEndpointLimits: Sendable {
   /// Bytes of those requests before no more are read: as much as one commit takes, so that more would only wait. The
   /// request that goes beyond is still taken.
   public var outstandingRequestBytes = 8 * 1024 * 1024
+  /// From this size on the body of a PUT is written while it arrives, where rules need not look at it whole.
+  public var arrivingBodyBytes = 1024 * 1024
+  /// The most bytes of a PUT that says `writeSizeLimit=unlimited`, as an import of a whole database does. The hosted
+  /// product takes 256 MB.
+  public var importBytes = 64 * 1024 * 1024 * 1024
+  /// How often, in bytes, the log tells how far an import or export is.
+  public var progressBytes = 64 * 1024 * 1024
   /// Most bytes that the bodies of a connection's REST requests may hold together until they are answered: one
   /// request of the largest size, or many small ones over HTTP/2.
   public var connectionBodyBytes = 256 * 1024 * 1024

@@ -129,6 +129,15 @@ final class RealtimeSession {
 // MARK: Answers and pushes
 
 extension RealtimeSession: LoopReceiver {
+  var isBehind: Bool { transport?.isBehind ?? false }
+
+  var mostPendingBytes: Int { endpoint.limits.data.queuedOutputBytes }
+
+  func cutOff() { transport?.cutOff() }
+
+  /// Goes on telling, after the peer has read.
+  func goOn() { sink?.goOn() }
+
   func receive(_ outputs: [RealtimeOutput]) {
     for output in outputs {
       switch output {

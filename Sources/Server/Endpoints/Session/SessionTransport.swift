@@ -18,6 +18,17 @@ protocol SessionTransport: AnyObject {
   ///
   /// - Parameter code: the reason as the close code of a WebSocket (RFC 6455, section 7.4.1).
   func refuse(_ reason: String, code: UInt16)
+  /// Whether the peer does not read as fast as it is told; ``RealtimeSession/goOn()`` tells when it does again.
+  var isBehind: Bool { get }
+  /// Ends a connection for which more waits than may.
+  func cutOff()
+}
+
+extension SessionTransport {
+  /// A transport that says nothing of its peer is told everything at once.
+  var isBehind: Bool { false }
+  /// One that is never behind has nothing waiting.
+  func cutOff() {}
 }
 
 /// The form in which a transport takes messages.

@@ -26,8 +26,15 @@ protocol SocketUser: AnyObject {
   var heldBytes: Int { get }
   /// Whether every request was answered.
   var isIdle: Bool { get }
+  /// Hears that the peer has read, so that it can be told more.
+  func goOn()
   /// Hears that the connection has ended.
   func end()
+}
+
+extension SocketUser {
+  /// A user that holds nothing back has nothing to go on with.
+  func goOn() {}
 }
 
 final class SocketHandler: ChannelDuplexHandler {
@@ -221,6 +228,7 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { user?.goOn() }
     resumeReading(context)
     context.fireChannelWritabilityChanged()
   }
@@ -279,7 +287,13 @@ extension SocketHandler: SessionTransport {
     let bytes = unflushed
     unflushed = 0
     // A peer that does not read is cut off before it costs more memory than its budget.
-    guard !isClosing, budget.isExceeded(writing: bytes, to: context.channel) else { return }
+    if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { cutOff() }
+  }
+
+  var isBehind: Bool { context.map { !$0.channel.isWritable } ?? false }
+
+  func cutOff() {
+    guard let context, !isClosing else { return }
     endpoint.log.info("connection cut off: it does not read what it listens to")
     isClosing = true
     context.close(promise: nil)

@@ -36,6 +36,8 @@ final class SocketSession: SocketUser {
 
   var isIdle: Bool { session.isIdle }
 
+  func goOn() { session.goOn() }
+
   func end() { session.end() }
 }
 

@@ -34,6 +34,10 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
+  func hold() throws -> any HeldView {
+    HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
+  }
+
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
     answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
@@ -66,6 +70,25 @@ final class EngineDatabase: OrderedDatabase {
 
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription {
     Following(core.standing, deliver)
+  }
+}
+
+/// A state that is held.
+private struct HeldMoment: HeldView {
+  let store: EngineStore
+  let layout: KeyLayout
+  let moment: Standing.Moment
+
+  var version: Version { moment.latest }
+
+  func read<Result: Sendable>(
+    _ body: @escaping @Sendable (any ReadView) throws -> Result
+  ) async throws -> Result {
+    try await store.reading { [layout, moment] tier in
+      let view = CurrentView(
+        RowReader(snapshot: moment.snapshot, layout: layout, tier: tier), at: moment.latest)
+      return try Reading.attempt(missed: { view.missed }) { try body(view) }
+    }
   }
 }
 

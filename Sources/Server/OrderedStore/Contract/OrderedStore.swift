@@ -67,6 +67,11 @@ public protocol OrderedDatabase: Sendable {
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result
 
+  /// Holds on to the newest durable state, for reads that are too long for one call, as an export to a slow reader.
+  /// Rows that are overwritten meanwhile keep their space until it is released: hold it for minutes, not for days.
+  /// - Throws: ``StoreError`` when the database is closed.
+  func hold() throws -> any HeldView
+
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
   /// `body` sees every commit sequenced before it, durable or in flight, so hot keys neither conflict nor wait for
@@ -108,6 +113,17 @@ extension OrderedDatabase {
       execute(validating: reads, body) { continuation.resume(with: $0) }
     }
   }
+}
+
+/// A state of a database that stays readable until it is released.
+public protocol HeldView: Sendable {
+  /// The version it shows.
+  var version: Version { get }
+
+  /// Reads, as ``OrderedDatabase/read(at:_:)`` does, always the same state.
+  func read<Result: Sendable>(
+    _ body: @escaping @Sendable (any ReadView) throws -> Result
+  ) async throws -> Result
 }
 
 /// A consistent view of a database at one version.

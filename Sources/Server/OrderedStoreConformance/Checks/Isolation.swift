@@ -4,6 +4,25 @@ internal import OrderedStore
 
 extension ConformanceCheck {
   static let isolation: [ConformanceCheck] = [
+    ConformanceCheck("a state that is held stays as it was, over any number of reads") { run in
+      try await run.withDatabase { database in
+        let first = try await database.execute(validating: nil) { state in
+          for key in UInt8(0)..<200 { try state.set([key], [key]) }
+        }
+        let held = try database.hold()
+        for round in UInt8(1)..<6 {
+          _ = try await database.execute(validating: nil) { state in
+            for key in UInt8(0)..<200 where key % 5 == round % 5 { try state.clear([key]) }
+            try state.set([round], [99])
+            try state.set([200 + round], [round])
+          }
+          let rows = try await held.read { try $0.rows(.all).map(\.value) }
+          try expectEqual(rows, (UInt8(0)..<200).map { [$0] }, "the held state after \(round) commits")
+          try expectEqual(try await held.read { try $0.get([7])?.value }, [7], "a row of it")
+        }
+        try expectEqual(held.version, first.version, "its version")
+      }
+    },
     ConformanceCheck("readers see whole commits only, and time does not run backwards") { run in
       try await run.withDatabase { database in
         let keys = (UInt8(0)..<20).map { Key([$0]) }

@@ -13,9 +13,10 @@ public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
-  private let rows: DatabaseRows
-  private let runner: BatchRunner
+  let rows: DatabaseRows
+  let runner: BatchRunner
   private let pump: Task<Void, Never>
+  let cleaner: Cleaner
   private let released: @Sendable () -> Void
 
   /// - Parameters:
@@ -25,20 +26,29 @@ public final class RealtimeDatabase: Sendable {
   init(
     namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
     cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), mostInFlight: Int = Pump.mostInFlight,
+    staging: StagingLimits = .standard,
     created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
-    let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes)
+    let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging)
     let runner = BatchRunner(rows: rows, sequencer: sequencer, created: created)
+    try await runner.load()
     try await runner.fireLeftovers()
     let queue = queue
+    let cleaner = Cleaner(rows, staging) { [queue] in
+      _ = queue.append(Operation(.tidy, from: .call(.administrator) { _ in }))
+    }
+    self.cleaner = cleaner
+    if rows.current != nil { cleaner.wake() }
     self.namespace = namespace
     self.rows = rows
     self.runner = runner
     self.released = released
     let hashes = WideHashes(on: hashing)
     pump = Task {
-      await Pump(queue: queue, runner: runner, hashes: hashes, mostInFlight: mostInFlight).run()
+      await Pump(
+        queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, mostInFlight: mostInFlight
+      ).run()
     }
   }
 
@@ -55,11 +65,13 @@ public final class RealtimeDatabase: Sendable {
   func shutdown() async {
     queue.close()
     await pump.value
+    await cleaner.stop()
   }
 
   func enqueue(_ operation: Operation) {
     var operation = operation
     operation.database = self
+    operation.checkIfHeavy(runner.sequencer.limits, cleaner.limits)
     if queue.append(operation) { return }
     guard case .call(_, let completion) = operation.origin else { return }
     completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))
@@ -128,6 +140,11 @@ public final class RealtimeDatabase: Sendable {
   ) async throws(RealtimeError) -> Operation.CallResult {
     try await runner.read(Operation(action, from: .call(caller) { _ in }), until: deadline)
   }
+
+  var limits: RealtimeLimits { runner.sequencer.limits }
+
+  /// Whether nothing is forbidden to a caller.
+  public func allowsEverything(_ caller: Caller) -> Bool { runner.sequencer.policy.allowsEverything(caller) }
 
   func call(
     _ action: Operation.Action, as caller: Caller

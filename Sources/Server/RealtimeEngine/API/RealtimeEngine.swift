@@ -23,6 +23,7 @@ public final class RealtimeEngine: Sendable {
   private let policy: any AccessPolicy
   private let limits: RealtimeLimits
   private let cacheBytes: Int
+  private let staging: StagingLimits
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
   /// Made here, before anything is served: a thread that cannot be had then would end the process.
@@ -38,10 +39,21 @@ public final class RealtimeEngine: Sendable {
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: about how much memory hot subtrees of one namespace may take.
   ///   - now: the clock that push ids take their time from, in milliseconds since the Unix epoch.
-  public init(
+  public convenience init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
+    self.init(
+      store: store, policy: policy, limits: limits, cacheBytes: cacheBytes, staging: .standard, now: now)
+  }
+
+  /// The same, with other steps for what is large.
+  init(
+    store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
+    cacheBytes: Int = 256 << 20, staging: StagingLimits,
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
+  ) {
+    self.staging = staging
     self.store = store
     self.policy = policy
     self.limits = limits
@@ -93,7 +105,7 @@ public final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.prefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        hashing: hashing, created: { [weak self] in self?.keep(namespace) },
+        hashing: hashing, staging: staging, created: { [weak self] in self?.keep(namespace) },
         released: { [weak self] in self?.forget(namespace) })
       entries.withLock { entries in
         entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
@@ -151,6 +163,9 @@ public final class RealtimeEngine: Sendable {
       return found
     } catch { throw RealtimeError(storeError: error) }
   }
+
+  /// Whether nothing is forbidden to a caller, in no namespace.
+  public func allowsEverything(_ caller: Caller) -> Bool { policy.allowsEverything(caller) }
 
   /// A new push id. Ids of one process ascend.
   public func nextPushID() -> String {

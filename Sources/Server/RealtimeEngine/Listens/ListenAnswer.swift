@@ -19,13 +19,14 @@ struct ListenAnswer {
     if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed {
       if node.matches(hash: hash) { return nil }
       if let compound = listen.compoundHash, let ranges = node.rangeMerges(against: compound) {
-        return ranges.isEmpty ? nil : RealtimePush(listen.path, .rangeMerge(ranges), tag: listen.tag)
+        return ranges.isEmpty
+          ? nil : RealtimePush(listen.path, .rangeMerge(ranges), tag: listen.tag, isFirst: true)
       }
     }
     if let shared, shared.tag == listen.tag, case .set(let value) = shared.body, value.isIdentical(to: node) {
       return shared
     }
-    let push = RealtimePush(listen.path, .set(node), tag: listen.tag)
+    let push = RealtimePush(listen.path, .set(node), tag: listen.tag, isFirst: true)
     shared = push
     return push
   }

@@ -24,13 +24,16 @@ public final class RealtimePush: Sendable {
   public let body: Body
   /// The tag of the query this belongs to; nil for default listens.
   public let tag: Int64?
+  /// Whether this is what a listen starts with: it has to reach its listener before the listen is answered, as it is.
+  public let isFirst: Bool
   /// About how many bytes of JSON the push is.
   public let estimatedSize: Int
 
   private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
 
   /// Makes a push.
-  public init(_ path: Path, _ body: Body, tag: Int64? = nil) {
+  public init(_ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false) {
+    self.isFirst = isFirst
     self.path = path
     self.body = body
     self.tag = tag

@@ -144,6 +144,35 @@ struct BatchRunner: Sendable {
     }
   }
 
+  /// Reads a location within limits.
+  func node(at path: Path, _ caller: Caller, _ limits: RealtimeLimits) async throws -> Node {
+    let sequencer = sequencer
+    guard let store = rows.current else {
+      try sequencer.mayRead(path, caller, in: rows.emptyView)
+      return .empty
+    }
+    return try await store.read(at: nil) { view in
+      try sequencer.mayRead(path, caller, in: view)
+      let view = try sequencer.generations.durable.view(view)
+      return try Tree(view: view, cache: nil, limits: limits).node(at: path)
+    }
+  }
+
+  /// Finds out whether a location is larger than one answer may be, on a state that is held.
+  func measure(_ path: Path, in held: any HeldView) async throws {
+    let sequencer = sequencer
+    try await held.read { view in
+      let view = try sequencer.generations.durable.view(view)
+      try Tree(view: view, cache: nil, limits: sequencer.limits).measure(path)
+    }
+  }
+
+  /// Decides whether a caller may read a location, on a state that is held.
+  func mayRead(_ path: Path, _ caller: Caller, in held: any HeldView) async throws {
+    let sequencer = sequencer
+    try await held.read { try sequencer.mayRead(path, caller, in: $0) }
+  }
+
   /// Carries out a read on the newest durable state.
   ///
   /// - Parameter deadline: when to give up; nil for never.
@@ -166,7 +195,36 @@ struct BatchRunner: Sendable {
     return try answer.callResult.get()
   }
 
+  /// Fills in beforehand what is large of a write.
+  func stage(_ request: WriteRequest, _ cleaner: Cleaner) async -> Result<StagedWrite, RealtimeError> {
+    do {
+      return .success(try await StagedWrite.stage(request, in: store, cleaner))
+    } catch { return .failure(RealtimeError(storeError: error)) }
+  }
+
+  /// Reads what an imported value holds where somebody listens; the operation that goes on with it.
+  func read(
+    _ operation: Operation, _ imported: ImportedTree, _ path: Path, _ places: [Path]
+  ) async -> Operation {
+    // What cannot be read aside is read in the sequencer, whose error is the answer.
+    let values = try? await imported.values(at: places, of: path, limits: sequencer.limits)
+    var imported = imported
+    imported.values.merge(values ?? [:]) { $1 }
+    var next = Operation(.place(path, imported), from: operation.origin)
+    next.database = operation.database
+    return next
+  }
+
   // MARK: Sessions
+
+  /// Takes over from the rows what the sequencer has to know of them, before anything is carried out.
+  func load() async throws(RealtimeError) {
+    guard rows.current != nil else { return }
+    let sequencer = sequencer
+    do {
+      try await store.read(at: nil) { try sequencer.generations.load($0) }
+    } catch { throw RealtimeError(storeError: error) }
+  }
 
   /// Ends the sessions that a process before this one left behind, before anyone is connected. Many share a commit; if
   /// that is too much for one they get their own.

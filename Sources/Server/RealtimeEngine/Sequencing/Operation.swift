@@ -36,6 +36,10 @@ struct Operation: Sendable {
     case close
     /// Fires what a session registered for its end, whether its connection still stands or not.
     case takeOver(session: String)
+    /// Puts a value whose rows are there already into its place.
+    case place(Path, ImportedTree)
+    /// Forgets subtrees that lie elsewhere and hold nothing.
+    case tidy
   }
 
   enum Origin: Sendable {
@@ -67,6 +71,10 @@ struct Operation: Sendable {
   let weight: Int
   /// What was found out aside from the sequencer, once it was.
   var verdict: HashVerdict?
+  /// The write, checked beforehand because it is heavy, or why it is refused.
+  var checked: Result<WriteRequest, RealtimeError>?
+  /// What was filled in beforehand of a heavy write, or why it could not be.
+  var staged: Result<StagedWrite, RealtimeError>?
   /// The database, which stays in memory while something is on its way to it.
   var database: RealtimeDatabase?
 

@@ -1,4 +1,5 @@
-// The store's sequenced state as a pass uses it: the same, and it remembers whether rows were cleared.
+// The store's sequenced state as a pass uses it: the rows of the tree under their own keys, wherever they lie, and it
+// remembers whether rows were cleared.
 //
 // Why that matters: after a body has ended the store still reads what its clears replace, and refuses the commit if it
 // cannot. The next body is under way before anyone is told, so that it has to find out by itself: a pass that cleared
@@ -9,34 +10,52 @@ import OrderedStore
 /// A sequenced state that is watched.
 final class PassWriter: Sequenced {
   private let base: any Sequenced
+  private let state: GenerationState
+  private let journal: SessionJournal
   private var hasCleared = false
+  /// Whether rows were left behind that nobody sees any more.
+  private(set) var hasGarbage = false
 
-  init(_ base: any Sequenced) { self.base = base }
+  init(_ base: any Sequenced, _ state: GenerationState, _ journal: SessionJournal) {
+    self.base = base
+    self.state = state
+    self.journal = journal
+  }
 
   var version: Version { base.version }
   var commitVersion: Version { base.commitVersion }
 
-  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(key) }
+  private var view: GenerationView { GenerationView(base: base, generations: state.current) }
+
+  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(state.current.stored(key)) }
 
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
-    try base.scan(range, reverse: reverse, visit)
+    try view.scan(range, reverse: reverse, visit)
   }
 
-  func set(_ key: [UInt8], _ value: StoredValue) throws { try base.set(key, value) }
+  func set(_ key: [UInt8], _ value: StoredValue) throws { try base.set(state.current.stored(key), value) }
 
-  func insert(_ key: [UInt8], _ value: StoredValue) throws { try base.insert(key, value) }
+  func insert(_ key: [UInt8], _ value: StoredValue) throws {
+    try base.insert(state.current.stored(key), value)
+  }
 
   func clear(_ key: [UInt8]) throws {
     hasCleared = true
-    try base.clear(key)
+    try base.clear(state.current.stored(key))
   }
 
   func clear(_ range: KeyRange) throws {
     hasCleared = true
-    try base.clear(range)
+    guard !state.current.isEmpty, range.start.first == RowKeys.tree else { return try base.clear(range) }
+    var rest: KeyRange? = range
+    while let current = rest {
+      let (run, next) = state.current.run(current)
+      try base.clear(run.range)
+      rest = next.map { KeyRange(start: $0, end: range.end) }
+    }
   }
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
@@ -45,5 +64,84 @@ final class PassWriter: Sequenced {
   func mark() throws -> Bool {
     if hasCleared { try base.set(RowKeys.mark, []) }
     return hasCleared
+  }
+}
+
+// MARK: Generations
+
+extension PassWriter {
+  /// Removes every row of a location: a few at once; of many only what shows them.
+  func clearLocation(_ prefix: [UInt8]) throws {
+    var rows = 0
+    var bytes = 0
+    try scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
+      rows += 1
+      bytes += key.count
+      return rows <= state.limits.clearedRows && bytes <= state.limits.clearedBytes
+    }
+    if rows <= state.limits.clearedRows, bytes <= state.limits.clearedBytes {
+      try clear(KeyRange(prefix: prefix))
+    } else {
+      try begin(state.nextNumber(commitVersion), at: prefix)
+    }
+  }
+
+  /// Puts a generation that was filled before into the place of a location's rows.
+  func place(_ number: UInt64, at prefix: [UInt8]) throws {
+    try clear(RowKeys.garbage(number))
+    try begin(number, at: prefix)
+  }
+
+  /// Has a location's rows be those of a generation from now on; leaves those it had to be cleared.
+  private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
+    let replaced = Array(state.current.within(prefix))
+    for old in replaced {
+      try discard(KeyRange(prefix: old.stored))
+      if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
+    }
+    // A location that was begun anew before has nothing left under its own keys, or it is garbage already.
+    if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.stored(prefix))) }
+    try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
+    try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
+    state.change(journal) { $0.begin(SubtreeGeneration(prefix: prefix, number: number)) }
+  }
+
+  /// Leaves rows to be cleared, if there are any.
+  private func discard(_ range: KeyRange) throws {
+    var isEmpty = true
+    try base.scan(range, reverse: false) { _, _, _ in
+      isEmpty = false
+      return false
+    }
+    guard !isEmpty else { return }
+    hasGarbage = true
+    try base.set(RowKeys.garbage(try state.nextNumber(commitVersion)), GenerationRows.encode(range))
+  }
+
+  /// Forgets generations that hold no rows, at most so many; to be called while nothing waits to be cleared. Whether
+  /// there may be more.
+  func forgetEmptyGenerations(atMost most: Int = 256) throws -> Bool {
+    var isIdle = true
+    try base.scan(RowKeys.garbage, reverse: false) { _, _, _ in
+      isIdle = false
+      return false
+    }
+    guard isIdle else { return false }
+    var forgotten = 0
+    for generation in state.current.all where forgotten < most {
+      var isEmpty = true
+      try scan(KeyRange(prefix: generation.prefix), reverse: false) { _, _, _ in
+        isEmpty = false
+        return false
+      }
+      guard isEmpty else { continue }
+      forgotten += 1
+      try clear(RowKeys.generation(of: generation.prefix))
+      state.change(journal) { $0.remove(generation.prefix) }
+    }
+    if forgotten > 0 {
+      try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
+    }
+    return forgotten == most
   }
 }

@@ -21,8 +21,12 @@ struct Pump: Sendable {
   let runner: BatchRunner
   private let mostInFlight: Int
   private let hashes: WideHashes
+  private let cleaner: Cleaner
 
-  init(queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, mostInFlight: Int) {
+  init(
+    queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, mostInFlight: Int
+  ) {
+    self.cleaner = cleaner
     self.queue = queue
     self.runner = runner
     self.hashes = hashes
@@ -50,6 +54,13 @@ struct Pump: Sendable {
       stage.yield(flight)
       if let pass = await flight.sequenced.value() {
         putOff(pass.held)
+        if pass.hasGarbage {
+          // It looks at what is durable.
+          Task { [cleaner] in
+            _ = await flight.outcome.value()
+            cleaner.wake()
+          }
+        }
       } else {
         // Nothing may overtake what has to be tried again.
         await runner.recover(flights)
@@ -88,12 +99,23 @@ struct Pump: Sendable {
     }
   }
 
-  /// Has the hashes computed that operations wait for, and lets others pass meanwhile.
+  /// Has done aside what operations wait for, and lets others pass meanwhile.
   private func putOff(_ held: [HeldOperation]) {
     guard !held.isEmpty else { return }
     queue.hold(held.map(\.operation))
-    for first in held where first.hashing != nil {
-      hashes.examine(first) { [queue] in queue.release($0) }
+    for first in held {
+      switch first.reason {
+      case .hash(let node): hashes.examine(first, node) { [queue] in queue.release($0) }
+      case .staging(let request):
+        Task { [queue, runner, cleaner] in
+          var operation = first.operation
+          operation.staged = await runner.stage(request, cleaner)
+          queue.release(operation)
+        }
+      case .values(let imported, let path, let places):
+        Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
+      case .behindAnother: break
+      }
     }
   }
 }

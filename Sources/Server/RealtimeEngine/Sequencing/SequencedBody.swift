@@ -8,7 +8,7 @@ import RealtimeModel
 struct SequencedBody {
   let tree: Tree
   /// nil while the store cannot write.
-  let writer: (any Sequenced)?
+  let writer: PassWriter?
   /// The body's instant in milliseconds since the Unix epoch: its server timestamps.
   let now: Int64
   let sequencer: Sequencer
@@ -21,15 +21,15 @@ struct SequencedBody {
   private(set) var held: [HeldOperation] = []
   private var heldConnections: Set<ObjectIdentifier> = []
   /// Whether operations may be put off.
-  private let mayHold: Bool
+  let mayHold: Bool
   /// The way back for sessions.
   let journal: SessionJournal
-  private var logged: [Change] = []
+  private var logged: [(Path, Node?)] = []
   /// The rules, once they were asked for.
   var knownRules: RulesFile??
 
   init(
-    tree: Tree, writer: (any Sequenced)?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
+    tree: Tree, writer: PassWriter?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
     mayHold: Bool = false, failure: RealtimeError? = nil
   ) {
     self.tree = tree
@@ -45,7 +45,7 @@ struct SequencedBody {
   mutating func run(_ operation: Operation) throws {
     if let connection = operation.connection {
       if heldConnections.contains(ObjectIdentifier(connection)) {
-        return held.append(HeldOperation(operation: operation, hashing: nil))
+        return held.append(HeldOperation(operation: operation, reason: .behindAnother))
       }
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
@@ -54,8 +54,8 @@ struct SequencedBody {
     }
     do {
       try perform(operation)
-    } catch let wide as UnknownHash {
-      held.append(HeldOperation(operation: operation, hashing: wide.node))
+    } catch let delay as PutOff {
+      held.append(HeldOperation(operation: operation, reason: delay.reason))
       if let connection = operation.connection { heldConnections.insert(ObjectIdentifier(connection)) }
     } catch let error as RealtimeError {
       steps.append(.answer(operation.origin, .failure(error)))
@@ -113,12 +113,14 @@ struct SequencedBody {
     case .takeOver(let session):
       try takeOver(session)
       steps.append(.answer(operation.origin, .done))
+    case .place(let path, let imported): try place(imported, at: path, for: operation)
+    case .tidy: _ = try writer?.forgetEmptyGenerations()
     }
   }
 
   // MARK: Reads
 
-  private func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
+  func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
     for key in path.keys {
       guard Key.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
     }
@@ -163,19 +165,39 @@ struct SequencedBody {
   private mutating func perform(_ write: Write, ifHash hash: String?, for operation: Operation) throws
     -> Answer
   {
-    guard operation.weight <= RowWeight.mostOfACommit else { throw RealtimeError.writeTooBig }
-    var bytes = sequencer.limits.restWriteBytes
-    if case .connection = operation.origin { bytes = sequencer.limits.socketWriteBytes }
-    var request = try WriteRequest(write, limits: sequencer.limits, bytes: bytes)
+    let submitted =
+      try operation.checked?.get()
+      ?? WriteRequest(write, limits: sequencer.limits, bytes: operation.mostBytes(sequencer.limits))
+    var request = submitted
     try request.resolve(in: tree, now: now)
     try mayWrite(request.changes, operation.caller)
+    let staged = try staged(submitted, of: operation)
     if let hash, let target = request.changes.first {
       let current = try tree.node(at: target.path)
       guard try matches(current, hash, operation) else { return .stale(current) }
     }
-    try apply(request.changes)
+    try apply(request.changes, staged)
     if case .set = write { return .written(request.changes.first?.value ?? .empty) }
     return .written(.empty)
+  }
+
+  /// What was filled in beforehand of a write.
+  ///
+  /// Writing much here would hold up everyone else, so that the operation is put off until that was done aside.
+  private mutating func staged(_ request: WriteRequest, of operation: Operation) throws -> StagedWrite {
+    if let staged = operation.staged {
+      let staged = try staged.get()
+      guard operation.weight(without: staged) <= RowWeight.mostOfACommit else {
+        throw RealtimeError.writeTooBig
+      }
+      return staged
+    }
+    if operation.weight > sequencer.generations.limits.heavyBytes {
+      _ = try mustWrite()
+      if mayHold { throw PutOff(reason: .staging(request)) }
+    }
+    guard operation.weight <= RowWeight.mostOfACommit else { throw RealtimeError.writeTooBig }
+    return StagedWrite()
   }
 
   /// Whether a value has the hash that a conditional write wants.
@@ -185,7 +207,7 @@ struct SequencedBody {
   private func matches(_ current: Node, _ hash: String, _ operation: Operation) throws -> Bool {
     if let verdict = operation.verdict { return verdict.matches && verdict.node == current }
     if mayHold, !hash.isEmpty, current.estimatedSize > SequencedBody.mostHashedBytes {
-      throw UnknownHash(node: current)
+      throw PutOff(reason: .hash(current))
     }
     return current.matches(hash: hash)
   }
@@ -194,7 +216,7 @@ struct SequencedBody {
   private static let mostHashedBytes = 256 << 10
 
   /// What writes, once everything has been checked and allowed.
-  mutating func mustWrite() throws -> any Sequenced {
+  mutating func mustWrite() throws -> PassWriter {
     guard let writer else {
       missedWriter = true
       throw failure
@@ -209,13 +231,21 @@ struct SequencedBody {
   }
 
   /// Changes the tree; the changes stand in ascending order of paths, none inside another.
-  mutating func apply(_ changes: [(path: Path, value: Node)]) throws {
+  mutating func apply(_ changes: [(path: Path, value: Node)], _ staged: StagedWrite = StagedWrite()) throws {
     let writer = try mustWrite()
     var effective: [Change] = []
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {
-      for change in changes where change.path.isPriority == priorities {
-        let outcome = try tree.set(change.path, to: change.value, in: writer)
+      for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
+        let outcome =
+          if let (generation, deferred) = staged.changes[position] {
+            (
+              changed: true,
+              before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
+            )
+          } else {
+            try tree.set(change.path, to: change.value, in: writer)
+          }
         if outcome.changed {
           effective.append(Change(path: change.path, value: change.value, before: outcome.before))
         }
@@ -223,27 +253,40 @@ struct SequencedBody {
     }
     guard !effective.isEmpty else { return }
     effective.sort { $0.path < $1.path }
-    logged += effective
+    logged += effective.map { ($0.path, $0.value) }
     steps.append(.write(effective))
   }
+
+  /// Takes note that a location was replaced by a value that is too large for the log.
+  mutating func logReplaced(_ path: Path) { logged.append((path, nil)) }
 
   /// Adds the log record of everything the body wrote to the tree.
   func log() throws {
     guard let writer, !logged.isEmpty else { return }
-    try writer.log(WriteRecord(logged.map { ($0.path, $0.value) }).bytes, nil)
+    try writer.log(WriteRecord(logged).bytes, nil)
   }
 }
 
 /// An operation that was put off.
 struct HeldOperation: Sendable {
+  enum Reason: Sendable {
+    /// It waits for the hash of this value.
+    case hash(Node)
+    /// It waits until what is large of this write is filled in.
+    case staging(WriteRequest)
+    /// It waits for what an imported value holds at these locations.
+    case values(ImportedTree, at: Path, [Path])
+    /// It stands behind another of its connection.
+    case behindAnother
+  }
+
   let operation: Operation
-  /// The value whose hash it waits for; nil if it only stands behind another of its connection.
-  let hashing: Node?
+  let reason: Reason
 }
 
-/// Thrown where a hash is needed that takes too long to compute in the sequencer.
-private struct UnknownHash: Error {
-  let node: Node
+/// Thrown where something is needed first that takes too long in the sequencer.
+struct PutOff: Error {
+  let reason: HeldOperation.Reason
 }
 
 extension Operation {

@@ -22,17 +22,23 @@ final class Sequencer: @unchecked Sendable {
     /// What was put off, and the rest.
     var held: [HeldOperation] = []
     var executed: [Operation] = []
+    /// Whether it left rows to be cleared in the background.
+    var hasGarbage = false
   }
 
   let policy: any AccessPolicy
   let limits: RealtimeLimits
   let rules = RulesCache()
+  let generations: GenerationState
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
   /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
-  init(policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int) {
+  init(
+    policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard
+  ) {
+    generations = GenerationState(staging)
     self.policy = policy
     self.limits = limits
     cache = TreeCache(budget: cacheBytes)
@@ -64,7 +70,7 @@ final class Sequencer: @unchecked Sendable {
     _ work: (inout SequencedBody) throws -> Void
   ) throws -> Pass {
     try confirmLast(in: writer)
-    let writer = PassWriter(writer)
+    let writer = PassWriter(writer, generations, journal)
     var body = SequencedBody(
       tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
       now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self, journal: journal,
@@ -77,7 +83,7 @@ final class Sequencer: @unchecked Sendable {
       takeBack([journal])
       throw error
     }
-    return Pass(steps: body.steps, held: body.held)
+    return Pass(steps: body.steps, held: body.held, hasGarbage: writer.hasGarbage)
   }
 
   /// Finds out whether the last pass was committed, and takes it back if it was not.
@@ -90,10 +96,19 @@ final class Sequencer: @unchecked Sendable {
   /// Carries out a read outside any connection, beside the sequencer: touches nothing but the policy and the limits.
   func read(_ operation: Operation, in view: any ReadView) throws -> [FanOutStep] {
     var body = SequencedBody(
-      tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
       now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
     try body.run(operation)
     return body.steps
+  }
+
+  /// Decides whether a caller may read a location, beside the sequencer.
+  /// - Throws: ``RealtimeError``, or what the view throws.
+  func mayRead(_ path: Path, _ caller: Caller, in view: any ReadView) throws {
+    let body = SequencedBody(
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
+      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
+    try body.mayRead(path, .default, caller)
   }
 
   /// Runs what does not write while the store cannot; writes are answered with the store's error.
@@ -104,7 +119,7 @@ final class Sequencer: @unchecked Sendable {
   ) throws -> [FanOutStep] {
     journal.rollBack()
     var body = SequencedBody(
-      tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
       now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal, failure: failure)
     for operation in operations { try body.run(operation) }
     return body.steps
@@ -114,7 +129,7 @@ final class Sequencer: @unchecked Sendable {
   func attempt(_ operation: Operation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
     var body = SequencedBody(
-      tree: Tree(view: view, cache: nil, limits: limits), writer: nil,
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
       now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal)
     try body.run(operation)
     guard body.missedWriter else { return body.steps }
@@ -126,6 +141,33 @@ final class Sequencer: @unchecked Sendable {
   func takeBack(_ journals: [SessionJournal]) {
     for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
+  }
+
+  /// Whoever listens to what a write at a path replaces.
+  struct Audience {
+    /// The listens at and above the path.
+    var above: [(connection: ConnectionState, name: ListenName)] = []
+    /// The locations below the path that are listened to, none inside another, in order.
+    var below: [Path] = []
+  }
+
+  /// Finds those who listen at, above and below a path. Visits every listen: for rare, large writes.
+  func audience(of path: Path) -> Audience {
+    var audience = Audience()
+    var below: Set<Path> = []
+    for connection in sessions.values {
+      for name in connection.session.listens.keys {
+        if name.path.contains(path) {
+          audience.above.append((connection, name))
+        } else if path.contains(name.path) {
+          below.insert(name.path)
+        }
+      }
+    }
+    for place in below.sorted() where audience.below.last?.contains(place) != true {
+      audience.below.append(place)
+    }
+    return audience
   }
 
   func register(_ connection: ConnectionState, _ journal: SessionJournal) {

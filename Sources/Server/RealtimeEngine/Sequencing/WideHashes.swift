@@ -18,10 +18,8 @@ final class WideHashes: Sendable {
   init(on threads: ThreadPool) { self.threads = threads }
 
   /// Finds out what a held operation waits for.
-  func examine(_ held: HeldOperation, _ done: @escaping @Sendable (Operation) -> Void) {
-    guard let node = held.hashing, case .write(_, let hash?) = held.operation.action else {
-      return done(held.operation)
-    }
+  func examine(_ held: HeldOperation, _ node: Node, _ done: @escaping @Sendable (Operation) -> Void) {
+    guard case .write(_, let hash?) = held.operation.action else { return done(held.operation) }
     add {
       var operation = held.operation
       operation.verdict = .init(node: node, matches: node.matches(hash: hash))

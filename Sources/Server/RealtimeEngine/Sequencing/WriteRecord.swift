@@ -14,8 +14,9 @@ struct WriteRecord {
 
   let changes: [(path: Path, value: Node?)]
 
-  init(_ changes: [(Path, Node)]) {
-    let size = changes.reduce(0) { $0 + $1.1.estimatedSize }
+  /// - Parameter changes: what was replaced, and by what where that is small enough to be known.
+  init(_ changes: [(Path, Node?)]) {
+    let size = changes.reduce(0) { $0 + ($1.1?.estimatedSize ?? WriteRecord.mostBytes + 1) }
     self.changes = changes.map { ($0.0, size <= WriteRecord.mostBytes ? $0.1 : nil) }
   }
 

@@ -35,11 +35,13 @@ final class DatabaseRows: Sendable {
   }
 
   /// What a database shows that was never written to.
-  var emptyView: any ReadView { EmptyView(version: Version(microseconds: UInt64(max(0, now())) * 1000)) }
+  var emptyView: any ReadView & Sendable {
+    EmptyView(version: Version(microseconds: UInt64(max(0, now())) * 1000))
+  }
 }
 
 /// A view without rows.
-private struct EmptyView: ReadView {
+private struct EmptyView: ReadView, Sendable {
   let version: Version
 
   func get(_ key: [UInt8]) -> VersionedValue? { nil }

@@ -93,6 +93,8 @@ struct NodeEncoder {
 struct NodeDecoder {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
+  /// How many bytes were read.
+  var offset: Int { position }
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 

@@ -7,6 +7,7 @@
 //
 //   's' + name               a setting (see Settings/)
 //   'm'                      left by the last commit that cleared rows (see PassWriter)
+//   'g', 'G', 'n', 'x'       subtrees whose rows lie elsewhere (see Generations/GenerationRows)
 //
 // A path is its keys' UTF-8, each followed by 0x00. Keys hold no byte below 0x20, so a location's rows are exactly those
 // that begin with its path, its priority comes before its children, and those of one child are contiguous.

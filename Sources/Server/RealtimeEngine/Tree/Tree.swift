@@ -3,7 +3,8 @@
 // Invariants the rows keep
 //   1. Where a leaf's row stands, no other row of that location or below it does.
 //   2. A priority row stands only where rows of children do.
-//   3. Replacing a value costs the depth of its location, the rows it replaces and the rows it writes.
+//   3. Replacing a value costs the depth of its location, the rows it writes and, up to a bound, the rows it replaces:
+//      many are left behind and cleared in the background (see Generations/).
 
 import OrderedStore
 import RealtimeModel
@@ -41,6 +42,27 @@ struct Tree {
       return true
     }
     return assembler.finish()
+  }
+
+  /// Finds out whether a location is within the limit of an answer, without keeping anything of it.
+  /// - Throws: ``RealtimeError/tooBig``; what the store throws.
+  func measure(_ path: Path) throws {
+    let prefix = RowKeys.row(of: path)
+    var last: [UInt8] = []
+    var size = 0
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      let suffix = key[prefix.count...]
+      // What a key has in common with the one before is written once.
+      var shared = 0
+      for (a, b) in zip(suffix, last) {
+        if a != b { break }
+        shared += 1
+      }
+      size += suffix.count - shared + 4 + max(value.count - 2, 1)
+      last.replaceSubrange(0..., with: suffix)
+      guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
+      return true
+    }
   }
 
   /// A location without what lies below its children: visits one row of each child.
@@ -110,7 +132,7 @@ struct Tree {
   /// Replaces the value, or the priority, at a path.
   ///
   /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
-  func set(_ path: Path, to node: Node, in writer: any Sequenced) throws -> (changed: Bool, before: Node?) {
+  func set(_ path: Path, to node: Node, in writer: PassWriter) throws -> (changed: Bool, before: Node?) {
     if path.isPriority { return (try setPriority(at: path.dataPath, to: node, in: writer), nil) }
     let before: Node?
     var mustClearRange = false
@@ -128,7 +150,7 @@ struct Tree {
     }
     if let before, before == node { return (false, before) }
     if mustClearRange {
-      try writer.clear(RowKeys.range(of: path))
+      try writer.clearLocation(RowKeys.row(of: path))
     } else if before?.isLeaf == true, !node.isLeaf {
       try writer.clear(RowKeys.row(of: path))
     }
@@ -143,13 +165,43 @@ struct Tree {
     return (true, before)
   }
 
-  private func write(_ node: Node, at path: Path, in writer: any Sequenced) throws {
+  /// Puts rows that were filled in beforehand, at least one, into the place of what is at a path; nothing else is known
+  /// of them.
+  func place(_ generation: StagedGeneration, at path: Path, in writer: PassWriter) throws {
+    if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
+    try writer.place(generation.number, at: RowKeys.row(of: path))
+    cache?.forget(path)
+  }
+
+  /// Puts rows that were filled in beforehand into the place of what is at a path.
+  ///
+  /// - Parameter deferred: where values of `node` are that were not filled in.
+  /// - Returns: the value before where it is nothing or a leaf.
+  func place(
+    _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: PassWriter
+  ) throws -> Node? {
+    let before: Node? =
+      switch try presence(at: path) {
+      case .empty: .empty
+      case .leaf(let leaf): leaf
+      case .object: nil
+      }
+    if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
+    try writer.place(generation.number, at: RowKeys.row(of: path))
+    cache?.apply(path, node)
+    for place in deferred {
+      try writer.set(RowKeys.row(of: path.appending(place)), NodeEncoder.encode(node.descendant(place)))
+    }
+    return before
+  }
+
+  private func write(_ node: Node, at path: Path, in writer: PassWriter) throws {
     try node.forEachLeaf { relative, leaf in
       try writer.set(RowKeys.row(of: path.appending(relative)), NodeEncoder.encode(leaf))
     }
   }
 
-  private func setPriority(at path: Path, to value: Node, in writer: any Sequenced) throws -> Bool {
+  private func setPriority(at path: Path, to value: Node, in writer: PassWriter) throws -> Bool {
     let priority = try value.leafValue.map { try Priority($0) }
     let row = RowKeys.row(of: path.child(.priority))
     switch try presence(at: path) {
@@ -170,7 +222,7 @@ struct Tree {
   }
 
   /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
-  private func replaceLeaf(above path: Path, in writer: any Sequenced) throws {
+  private func replaceLeaf(above path: Path, in writer: PassWriter) throws {
     var ancestor = path.parent
     while let location = ancestor {
       if let known = cache?.node(at: location), !known.isEmpty, !known.isLeaf { return }
@@ -189,7 +241,7 @@ struct Tree {
   }
 
   /// Clears the priorities of ancestors that lost their last child with a location.
-  private func dropOrphanedPriorities(above path: Path, in writer: any Sequenced) throws {
+  private func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws {
     var ancestor = path.parent
     while let location = ancestor {
       if let known = cache?.node(at: location), !known.isEmpty { return }

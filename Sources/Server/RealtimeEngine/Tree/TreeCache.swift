@@ -89,6 +89,18 @@ final class TreeCache {
     replace(location, by: value)
   }
 
+  /// Forgets every kept subtree that holds a location or lies below it.
+  func forget(_ path: Path) {
+    var location = root
+    for key in path.keys {
+      if location.node != nil { return drop(location) }
+      guard let next = location.children[key] else { return }
+      location = next
+    }
+    drop(location)
+    location.children = [:]
+  }
+
   private func replace(_ location: Location, by value: Node) {
     if location.node != nil {
       cost -= location.cost

@@ -127,6 +127,13 @@ public struct JSONWriter: Sendable {
   /// Writes a line feed, with which the product ends pretty texts.
   public mutating func lineFeed() { bytes.append(0x0A) }
 
+  /// Takes what was written since the last call; what comes later goes on behind it.
+  public mutating func take() -> [UInt8] {
+    let taken = bytes
+    bytes.removeAll(keepingCapacity: false)
+    return taken
+  }
+
   // MARK: Bytes
 
   @inline(__always)

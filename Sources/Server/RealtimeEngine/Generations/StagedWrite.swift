@@ -1,0 +1,98 @@
+// Writes of values that are too large for one commit, or would hold up everyone else: their rows are filled in beforehand.
+
+import OrderedStore
+import RealtimeModel
+
+/// A write whose large values were filled in beforehand.
+struct StagedWrite: Sendable {
+  /// For each change that has one, by its position: its generation, and where values are that only the commit knows.
+  private(set) var changes: [Int: (generation: StagedGeneration, deferred: [Path])] = [:]
+
+  /// Fills in what is large of a write.
+  static func stage(
+    _ request: WriteRequest, in store: any OrderedDatabase, _ cleaner: Cleaner
+  ) async throws -> StagedWrite {
+    var staged = StagedWrite()
+    for (position, change) in request.changes.enumerated() where !change.path.isPriority {
+      guard RowWeight.change(change.path, change.value) > cleaner.limits.generationBytes,
+        !change.value.isLeaf, !change.value.isEmpty
+      else { continue }
+      let generation = try await StagedGeneration.begin(in: store, cleaner)
+      let deferred = try await fill(generation, change.value)
+      staged.changes[position] = (generation, deferred)
+    }
+    return staged
+  }
+
+  /// Adds a value's rows; gives the paths of those that only the commit knows.
+  private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
+    let walk = LeafWalk(node, generation.limits)
+    while let rows = walk.next() { try await generation.add(rows) }
+    return walk.deferred
+  }
+}
+
+/// Walks over a value's leaves, some at a time.
+private final class LeafWalk {
+  private struct Place {
+    let node: Node
+    let keys: [Key]
+    /// The child to be visited next; nil before the first.
+    var next: Key?
+    var isBegun = false
+  }
+
+  private var way: [Place]
+  private(set) var deferred: [Path] = []
+
+  private let limits: StagingLimits
+
+  init(_ node: Node, _ limits: StagingLimits) {
+    way = [Place(node: node, keys: [])]
+    self.limits = limits
+  }
+
+  /// The next rows; nil at the end.
+  func next() -> [StagedRow]? {
+    var rows: [StagedRow] = []
+    var bytes = 0
+    while rows.count < limits.stepRows, bytes < limits.stepBytes, var place = way.popLast() {
+      guard case .children = place.node.content else {
+        bytes += add(place.node, place.keys, to: &rows)
+        continue
+      }
+      if !place.isBegun, let priority = place.node.priority {
+        bytes += add(.leaf(priority.leafValue), place.keys + [.priority], to: &rows)
+      }
+      var child: (Key, Node)?
+      let from = place.next
+      place.next = nil
+      place.node.forEachChild(from: from) { key, node in
+        if child == nil {
+          child = (key, node)
+          return true
+        }
+        place.next = key
+        return false
+      }
+      place.isBegun = true
+      guard let (key, node) = child else { continue }
+      if place.next != nil { way.append(place) }
+      way.append(Place(node: node, keys: place.keys + [key]))
+    }
+    return rows.isEmpty && way.isEmpty ? nil : rows
+  }
+
+  private func add(_ leaf: Node, _ keys: [Key], to rows: inout [StagedRow]) -> Int {
+    guard !leaf.isEmpty else { return 0 }
+    if leaf.containsDeferred {
+      deferred.append(Path(keys: keys))
+      return 16
+    }
+    var path: [UInt8] = []
+    RowKeys.append(keys[...], to: &path)
+    let row = StagedRow(path: path, value: NodeEncoder.encode(leaf))
+    rows.append(row)
+    return row.size
+  }
+}

@@ -1,0 +1,33 @@
+// Heavy writes: checked where they are submitted, and filled in beside the sequencer, so that they hold nobody up.
+
+import RealtimeModel
+
+extension Operation {
+  /// The most bytes of JSON that the operation may carry.
+  func mostBytes(_ limits: RealtimeLimits) -> Int {
+    if case .connection = origin { return limits.socketWriteBytes }
+    return limits.restWriteBytes
+  }
+
+  /// Checks a heavy write here, on the thread of whoever submits it.
+  mutating func checkIfHeavy(_ limits: RealtimeLimits, _ staging: StagingLimits) {
+    guard weight > staging.heavyBytes, case .write(let write, _) = action else { return }
+    let bytes = mostBytes(limits)
+    checked = Result { () throws(RealtimeError) in try WriteRequest(write, limits: limits, bytes: bytes) }
+  }
+
+  /// What its commit weighs when this was filled in beforehand.
+  func weight(without staged: StagedWrite) -> Int {
+    guard case .success(let request)? = checked else { return weight }
+    var rest = 64
+    for (position, change) in request.changes.enumerated() {
+      if let (_, deferred) = staged.changes[position] {
+        // A value that the server computes is a number.
+        for path in deferred { rest += RowWeight.path(change.path.appending(path)) + 32 }
+      } else {
+        rest += RowWeight.change(change.path, change.value)
+      }
+    }
+    return rest
+  }
+}

@@ -1,0 +1,137 @@
+// The plain form from rows: values alone, and objects whose keys are mostly 0...n as arrays. Whether an object is an array
+// shows only once all its keys are known, and an array's elements lie in another order than they are written in.
+//
+// Invariant: what is held is the way to the current location, and the indexes of the arrays on it.
+
+import OrderedStore
+import RealtimeModel
+
+/// Writes the plain form.
+struct PlainWriter: TreeWriter {
+  private enum Place {
+    /// An object: its prefix, and the first key that was not looked at.
+    case object(prefix: [UInt8], next: [UInt8])
+    /// An array: its prefix, its indexes in order, how many of them were written, and how many elements.
+    case array(prefix: [UInt8], indexes: [Int32], done: Int, elements: Int)
+  }
+
+  private var way: [Place] = []
+  private var writer: JSONWriter
+  private var isBegun = false
+  private let root: [UInt8]
+
+  init(_ path: Path, pretty: Bool) {
+    root = RowKeys.row(of: path)
+    writer = JSONWriter(pretty: pretty, capacity: 64 << 10)
+  }
+
+  var isOver: Bool { isBegun && way.isEmpty }
+
+  var count: Int { writer.bytes.count }
+
+  mutating func take() -> [UInt8] { writer.take() }
+
+  mutating func go(on view: any ReadView) throws {
+    if !isBegun {
+      isBegun = true
+      return try begin(root, view)
+    }
+    switch way.popLast() {
+    case .object(let prefix, let next)?: try object(prefix, from: next, view)
+    case .array(let prefix, let indexes, let done, let elements)?:
+      try array(prefix, indexes, done, elements, view)
+    case nil: return
+    }
+  }
+
+  /// Begins with the value at a location.
+  private mutating func begin(_ prefix: [UInt8], _ view: any ReadView) throws {
+    var isEmpty = true
+    var leaf: LeafValue?
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      isEmpty = false
+      if key.count == prefix.count {
+        var decoder = NodeDecoder(value)
+        leaf = try decoder.node().leafValue
+      }
+      return false
+    }
+    if let leaf { return writer.leaf(leaf) }
+    if isEmpty { return writer.null() }
+    if let indexes = try indexes(prefix, view) {
+      writer.beginArray()
+      way.append(.array(prefix: prefix, indexes: indexes, done: 0, elements: 0))
+    } else {
+      writer.beginObject()
+      way.append(.object(prefix: prefix, next: prefix + [RowKeys.priority + 1]))
+    }
+  }
+
+  /// Writes an object's leaves up to its next child that is none, and begins with that.
+  private mutating func object(_ prefix: [UInt8], from next: [UInt8], _ view: any ReadView) throws {
+    var child: [UInt8]?
+    var last: [UInt8]?
+    try view.scan(
+      KeyRange(start: next, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
+    ) { key, value, _ in
+      let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
+      let name = suffix.prefix { $0 != RowKeys.terminator }
+      guard name.count < suffix.count else { throw NodeDecoder.damaged }
+      writer.key(String(decoding: name, as: UTF8.self))
+      guard name.count + 1 == suffix.count else {
+        child = prefix + name + [RowKeys.terminator]
+        return false
+      }
+      var decoder = NodeDecoder(value)
+      if let leaf = try decoder.node().leafValue { writer.leaf(leaf) } else { writer.null() }
+      last = writer.bytes.count >= RealtimeExport.pieceBytes ? Array(key) : nil
+      return last == nil
+    }
+    if let child {
+      way.append(.object(prefix: prefix, next: KeyRange.successor(ofPrefix: child) ?? child))
+      try begin(child, view)
+    } else if let last {
+      way.append(.object(prefix: prefix, next: last + [0]))
+    } else {
+      writer.endObject()
+    }
+  }
+
+  /// Writes an array's next element, with the gap before it.
+  private mutating func array(
+    _ prefix: [UInt8], _ indexes: [Int32], _ done: Int, _ elements: Int, _ view: any ReadView
+  ) throws {
+    guard done < indexes.count else { return writer.endArray() }
+    for _ in elements..<Int(indexes[done]) { writer.null() }
+    way.append(
+      .array(prefix: prefix, indexes: indexes, done: done + 1, elements: Int(indexes[done]) + 1))
+    try begin(prefix + Array(String(indexes[done]).utf8) + [RowKeys.terminator], view)
+  }
+
+  /// The indexes of an object that becomes an array, in order; nil if it stays one. Visits one row of each child, up to
+  /// the first that is no index.
+  private func indexes(_ prefix: [UInt8], _ view: any ReadView) throws -> [Int32]? {
+    var indexes: [Int32] = []
+    var start: [UInt8]? = prefix + [RowKeys.priority + 1]
+    let end = KeyRange.successor(ofPrefix: prefix)
+    while let from = start {
+      start = nil
+      var isIndex = true
+      try view.scan(KeyRange(start: from, end: end), reverse: false) { key, _, _ in
+        let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
+        let name = suffix.prefix { $0 != RowKeys.terminator }
+        guard let index = Key(String(decoding: name, as: UTF8.self)).arrayIndex else {
+          isIndex = false
+          return false
+        }
+        indexes.append(Int32(index))
+        start = KeyRange.successor(ofPrefix: prefix + name + [RowKeys.terminator])
+        return false
+      }
+      if !isIndex { return nil }
+    }
+    indexes.sort()
+    guard let last = indexes.last, Int(last) < 2 * indexes.count else { return nil }
+    return indexes
+  }
+}

@@ -1,0 +1,171 @@
+// Where tokens end in what has come, and what they say: the latter by the same reader as any other JSON.
+
+extension NodeStreamReader {
+  /// The end of the string, number or word at the position; nil if it has not come whole.
+  mutating func endOfScalar(_ first: UInt8) throws(RealtimeError) -> Int? {
+    if first == UInt8(ascii: "\"") { return try endOfString(from: position) }
+    var index = max(scanned, position)
+    while index < pending.count {
+      switch pending[index] {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."):
+        index += 1
+      default:
+        guard index > position else { throw .notJSON }
+        return index
+      }
+      guard index - position <= 4096 else { throw .notJSON }
+    }
+    scanned = index
+    return isLast && index > position ? index : nil
+  }
+
+  /// The end of the string that begins at a place, from how far it was looked at.
+  private mutating func endOfString(from start: Int) throws(RealtimeError) -> Int? {
+    var index = max(scanned, start + 1)
+    while index < pending.count {
+      switch pending[index] {
+      case UInt8(ascii: "\""): return index + 1
+      case UInt8(ascii: "\\"):
+        // What is escaped may have to come first.
+        guard index + 1 < pending.count else {
+          scanned = index
+          return try endless(start)
+        }
+        index += 2
+      default: index += 1
+      }
+    }
+    scanned = index
+    return try endless(start)
+  }
+
+  private func endless(_ start: Int) throws(RealtimeError) -> Int? {
+    guard pending.count - start <= 6 * limits.stringBytes + 64 else {
+      throw .invalidData("string longer than \(limits.stringBytes) bytes")
+    }
+    return nil
+  }
+
+  /// The end of the whole value at the position; nil if it has not come whole. For members that begin with a dot, whose
+  /// values are small.
+  mutating func endOfValue() throws(RealtimeError) -> Int? {
+    let first = pending[position]
+    guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try endOfScalar(first) }
+    var depth = 0
+    var index = position
+    while index < pending.count {
+      switch pending[index] {
+      case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        depth -= 1
+        if depth == 0 { return index + 1 }
+      case UInt8(ascii: "\""):
+        scanned = index + 1
+        guard let end = try endOfString(from: index) else {
+          scanned = position
+          return nil
+        }
+        index = end - 1
+      default: break
+      }
+      index += 1
+      // An object here is one of a server value.
+      guard index - position <= 4096 else { throw .invalidData("unknown server value") }
+    }
+    scanned = position
+    return nil
+  }
+
+  // MARK: What tokens say
+
+  func node(_ range: Range<Int>) throws(RealtimeError) -> Node { try read(prefix: "", range, suffix: "") }
+
+  func string(_ range: Range<Int>) throws(RealtimeError) -> String {
+    let result = pending.withUnsafeBytes { raw in
+      Result { () throws(JSONError) in
+        var reader = try JSONReader(unsafeBytes: UnsafeRawBufferPointer(rebasing: raw[range]))
+        return try reader.readString()
+      }
+    }
+    guard case .success(let text) = result else { throw .notJSON }
+    return text
+  }
+
+  /// What a member that begins with a dot makes of a leaf: the leaf itself, or one with the priority.
+  func member(_ name: String, _ range: Range<Int>) throws(RealtimeError) -> Node {
+    switch name {
+    case ".value": try read(prefix: "{\".value\":", range, suffix: "}")
+    case ".sv": try read(prefix: "{\".sv\":", range, suffix: "}")
+    default: try read(prefix: "{\".value\":0,\".priority\":", range, suffix: "}")
+    }
+  }
+
+  private func read(
+    prefix: String, _ range: Range<Int>, suffix: String
+  ) throws(RealtimeError) -> Node {
+    if prefix.isEmpty {
+      return try pending.withUnsafeBytes { raw in
+        node(UnsafeRawBufferPointer(rebasing: raw[range]))
+      }.get()
+    }
+    let text = Array(prefix.utf8) + pending[range] + Array(suffix.utf8)
+    return try text.withUnsafeBytes { node($0) }.get()
+  }
+
+  private func node(_ bytes: UnsafeRawBufferPointer) -> Result<Node, RealtimeError> {
+    do throws(JSONError) {
+      return .success(try Node(json: bytes, limits: limits))
+    } catch {
+      return .failure(error.realtimeError(in: bytes))
+    }
+  }
+}
+
+/// An object or array that has begun.
+struct NodeStreamFrame: Sendable {
+  let isArray: Bool
+  /// How many members or elements have come.
+  var count = 0
+  /// Whether any of them holds something.
+  var hasChildren = false
+  private var value: LeafValue?
+  private var deferred: LeafValue?
+  private var priority: Priority?
+  private var last: Key?
+  /// Whether the names came in the order of their bytes, and whether in the order of keys, up to now.
+  private var isByBytes = true
+  private var isByKeys = true
+
+  init(isArray: Bool) { self.isArray = isArray }
+
+  /// Takes note of a name; whether it may have come before.
+  mutating func mayHaveCome(_ key: Key) -> Bool {
+    defer { last = key }
+    guard let last else { return false }
+    if isByBytes, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) { isByBytes = false }
+    if isByKeys, !(last < key) { isByKeys = false }
+    return !isByBytes && !isByKeys
+  }
+
+  /// Takes note of a member that begins with a dot.
+  mutating func note(_ name: String, _ node: Node) {
+    switch name {
+    case ".value": value = node.leafValue
+    case ".sv": deferred = node.leafValue
+    default: priority = node.priority
+    }
+  }
+
+  /// Tells what the object says beyond its children; false if it is nothing.
+  func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Bool {
+    if value != nil || deferred != nil {
+      guard !hasChildren, value == nil || deferred == nil else {
+        throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")
+      }
+      if let leaf = value ?? deferred { tell(.row(path, .leaf(leaf, priority: priority))) }
+      return true
+    }
+    if hasChildren, let priority { tell(.row(path + [.priority], .leaf(priority.leafValue))) }
+    return hasChildren
+  }
+}

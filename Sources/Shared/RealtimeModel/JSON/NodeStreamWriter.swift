@@ -1,0 +1,70 @@
+// Rows become JSON while they are read: the way back of ``NodeStreamReader``. Invariant: what is held is the way to the
+// current leaf, and the text that nobody has taken yet.
+
+/// Writes one JSON text in export format from rows in the order in which a store keeps them.
+public struct NodeStreamWriter: Sendable {
+  private var writer: JSONWriter
+  /// The objects from the root's child down to the one that is being written.
+  private var open: [Key] = []
+  /// The priorities of the root and of these, which stand behind the children.
+  private var priorities: [LeafValue?] = [nil]
+  private var isObject = false
+  private var isLeaf = false
+
+  /// Creates a writer at the start of a text.
+  public init(pretty: Bool = false) { writer = JSONWriter(pretty: pretty, capacity: 64 << 10) }
+
+  /// How many bytes wait to be taken.
+  public var count: Int { writer.bytes.count }
+
+  /// Takes what was written since the last call.
+  public mutating func take() -> [UInt8] { writer.take() }
+
+  /// Writes a leaf; at a path that ends in `.priority` an object's priority. Rows that lie below one object come together.
+  public mutating func row(_ path: [Key], _ value: Node) {
+    guard let last = path.last else {
+      isLeaf = true
+      return writer.node(value, .export)
+    }
+    if !isObject { writer.beginObject() }
+    isObject = true
+    let parents = path.dropLast()
+    var shared = 0
+    while shared < parents.count, shared < open.count, open[shared] == path[shared] { shared += 1 }
+    close(to: shared)
+    for key in parents.dropFirst(shared) {
+      writer.key(key.text)
+      writer.beginObject()
+      open.append(key)
+      priorities.append(nil)
+    }
+    if last.isPriority {
+      priorities[priorities.count - 1] = value.leafValue
+    } else {
+      writer.key(last.text)
+      writer.node(value, .export)
+    }
+  }
+
+  /// Ends the text; one without any row is `null`.
+  public mutating func finish() {
+    close(to: 0)
+    if isObject { endObject() } else if !isLeaf { writer.null() }
+  }
+
+  private mutating func close(to count: Int) {
+    while open.count > count {
+      open.removeLast()
+      endObject()
+      priorities.removeLast()
+    }
+  }
+
+  private mutating func endObject() {
+    if let priority = priorities.last ?? nil {
+      writer.key(".priority")
+      writer.leaf(priority)
+    }
+    writer.endObject()
+  }
+}

@@ -1,0 +1,113 @@
+// Listeners that do not read: they are led to the newest state when they do, and nobody else waits for them.
+
+import Endpoints
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@Suite("Listeners that do not read", .timeLimit(.minutes(2)))
+struct SlowReaderTests {
+  private var limits: RealtimeEndpointLimits {
+    var limits = RealtimeEndpointLimits()
+    limits.data.queuedOutputBytes = 1 << 20
+    return limits
+  }
+
+  private let filling = String(repeating: "x", count: 16 << 10)
+  private let rounds = 1_500
+
+  /// What a value becomes with a message of the server, or an event: a replacement or a merge at a path.
+  private func apply(_ action: String, _ path: String, _ data: Node, to node: Node) -> Node {
+    guard action == "m" || action == "patch" else { return node.setting(Path(path), to: data) }
+    var changes: [(Path, Node)] = []
+    data.forEachChild { key, value in
+      changes.append((Path("\(path)/\(key.text)"), value))
+      return true
+    }
+    return node.merging(changes)
+  }
+
+  private func text(_ node: Node) -> String {
+    if case .string(let text)? = node.leafValue { text } else { "" }
+  }
+
+  /// Writes ten places again and again, more than any buffer holds; a listener that reads hears each at once.
+  private func write(_ server: RealtimeTestServer) async throws -> Node {
+    let database = try await server.engine.database("demo")
+    let reader = try await RawSocket.open(server)
+    try await reader.play(
+      [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+    for round in 0..<rounds {
+      let value = "\(round)\(filling)"
+      _ = try await database.set(Path("a/\(round % 10)"), to: .leaf(.string(value)), as: .anonymous)
+      #expect(try await reader.next() == #"{"a":"d","b":{"p":"a/\#(round % 10)","d":"\#(value)"}}"#)
+    }
+    await reader.close()
+    return try await database.get("a", as: .anonymous)
+  }
+
+  @Test("over a WebSocket: the newest state, not the history, and the answers in their order")
+  func socket() async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let slow = try await RawSocket.open(server)
+      try await slow.play(
+        [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+      try await slow.client.channel.setOption(.autoRead, value: false).get()
+      let expected = try await write(server)
+      try await slow.send(#"{"r":2,"a":"p","b":{"p":"/a/10","d":"mine"}}"#)
+      try await slow.client.channel.setOption(.autoRead, value: true).get()
+      var node = Node.empty
+      var messages = 0
+      while true {
+        let message = try Node(json: Array(try await slow.next().utf8), .read)
+        if message.child("r") == .leaf(.int(2)) { break }
+        messages += 1
+        let body = message.child("b")
+        node = apply(text(message.child("a")), text(body.child("p")), body.child("d"), to: node)
+      }
+      // Its own write stands before the answer.
+      #expect(node == Node.empty.setting("a", to: expected).setting("a/10", to: .leaf(.string("mine"))))
+      #expect(messages < rounds / 2, "\(messages) messages")
+    }
+  }
+
+  @Test("over an event stream: the newest state, not the history")
+  func eventStream() async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send("GET /a.json?ns=demo HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n")
+      _ = try await client.read(through: "null}\n\n")
+      try await client.channel.setOption(.autoRead, value: false).get()
+      let expected = try await write(server)
+      try await client.channel.setOption(.autoRead, value: true).get()
+      var node = Node.empty
+      var events = 0
+      while node != expected {
+        _ = try await client.read(through: "event: ")
+        let action = String(try await client.read(through: "\n").dropLast())
+        _ = try await client.read(through: "data: ")
+        let data = try Node(json: Array(try await client.read(through: "\n").utf8), .read)
+        events += 1
+        node = apply(action, text(data.child("path")), data.child("data"), to: node)
+      }
+      #expect(events < rounds / 2, "\(events) events")
+    }
+  }
+
+  @Test("whose state alone is more than the budget are cut off")
+  func cutOff() async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let slow = try await RawSocket.open(server)
+      try await slow.play(
+        [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+      try await slow.client.channel.setOption(.autoRead, value: false).get()
+      let database = try await server.engine.database("demo")
+      for round in 0..<rounds {
+        _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .anonymous)
+      }
+      try await slow.client.channel.setOption(.autoRead, value: true).get()
+      _ = await slow.client.readToEnd()
+    }
+  }
+}

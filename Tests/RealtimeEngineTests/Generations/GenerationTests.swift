@@ -1,0 +1,207 @@
+// Large subtrees: replaced and removed in one step that everybody sees whole or not at all, in whatever order servers die,
+// and nothing is left behind.
+
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Large subtrees", .timeLimit(.minutes(2)))
+struct GenerationTests {
+  private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
+    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+  }
+
+  private func open(
+    _ store: any OrderedStore, _ staging: StagingLimits = .standard,
+    _ policy: any AccessPolicy = EmulatorPolicy()
+  ) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: store, policy: policy, cacheBytes: 2_000, staging: staging)
+      .database("large")
+  }
+
+  /// Whether nothing is left but the rows of the tree itself.
+  private func isTidy(_ store: any OrderedStore) async throws -> Bool {
+    let counts = try await rowCounts(store, "large")
+    return counts["x"] == nil && counts["g"] == nil && counts["n"] == nil
+  }
+
+  @Test("Removing many rows leaves nothing, writes a few rows itself, and shows at once")
+  func remove() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store)
+    let watcher = Client(database)
+    _ = try await database.set("keep", to: 1, as: .anonymous)
+    for part in 0..<8 { _ = try await database.set(Path("big/\(part)"), to: wide(1_000), as: .anonymous) }
+    await watcher.ask { $0.listen("big/3/k7", hash: "", request: $1) }
+    _ = await watcher.drain()
+    _ = try await database.set("big", to: .empty, as: .anonymous)
+    #expect(try await database.get("/", as: .anonymous) == ["keep": 1])
+    await watcher.ask { $0.get("none", request: $1) }
+    #expect(await watcher.drain() == ["d big/3/k7 null", "2 ok null"])
+    #expect(try await eventually { try await isTidy(store) })
+    #expect(try await rowCounts(store, "large")["t"] == 1)
+  }
+
+  @Test("What is written where rows wait to be cleared stays")
+  func writeBehind() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store, .tiny)
+    for round in 0..<20 {
+      _ = try await database.set("big", to: wide(50, Int64(round)), as: .anonymous)
+      _ = try await database.set("big/k1", to: .empty, as: .anonymous)
+      _ = try await database.set("big", to: .empty, as: .anonymous)
+      _ = try await database.set("big/k3/v", to: .leaf(.int(Int64(round))), as: .anonymous)
+    }
+    let expected: Node = ["big": ["k3": ["v": 19]]]
+    #expect(try await database.get("/", as: .anonymous) == expected)
+    #expect(
+      try await eventually {
+        let counts = try await rowCounts(store, "large")
+        return counts["x"] == nil && (counts["t"] ?? 0) + (counts["n"] ?? 0) == 1
+      })
+    #expect(try await open(store).get("/", as: .anonymous) == expected)
+  }
+
+  @Test("A large value shows whole or not at all, to readers and to listeners")
+  func atomic() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store, .tiny)
+    let old = wide(100)
+    let new = wide(120, 1_000)
+    _ = try await database.set("a/big", to: old, as: .anonymous)
+    let watcher = Client(database)
+    await watcher.ask { $0.listen("a", hash: "", request: $1) }
+    async let written = database.set("a/big", to: new, as: .anonymous)
+    var seen = 0
+    while true {
+      let node = try await database.get("a/big", as: .anonymous)
+      #expect(node == old || node == new)
+      seen += 1
+      if node == new { break }
+    }
+    #expect(seen > 1, "the write was over before anybody looked")
+    _ = try await written
+    await watcher.ask { $0.get("none", request: $1) }
+    let pushes = await watcher.drain().filter { $0.hasPrefix("d") }
+    #expect(pushes == ["d a {big:\(old.text)}", "d a/big \(new.text)"])
+  }
+
+  @Test("Requests of one connection keep their order around a large write; others pass it")
+  func order() async throws {
+    let database = try await open(MemoryStore(), .tiny)
+    let phone = Client(database)
+    let other = Client(database)
+    let requests = [
+      await phone.send { $0.set("big/k1", to: "before", request: $1) },
+      await phone.send { $0.set("big", to: wide(300), request: $1) },
+      await phone.send { $0.set("big/k2", to: "after", request: $1) },
+      await phone.send { $0.get("big/k1", request: $1) },
+    ]
+    #expect(await other.set("small", 1).text == "ok")
+    #expect(try await database.get("big/k2", as: .anonymous).isEmpty, "a small write waited for a large one")
+    for request in requests.dropLast() { #expect(await phone.answer(to: request).text == "ok") }
+    #expect(await phone.answer(to: requests[3]).text == "ok {v:1}")
+    let node = try await database.get("big", as: .anonymous)
+    #expect(node == wide(300).setting("k2", to: "after"))
+  }
+
+  @Test("Values that the server computes are those of the commit")
+  func deferred() async throws {
+    let database = try await open(MemoryStore(), .tiny)
+    _ = try await database.set("big/n", to: 40, as: .anonymous)
+    let increment = Node.leaf(.deferred(.increment(.int(2))))
+    let node = wide(50).setting("n", to: increment).setting("p/q", to: "x")
+      .setting("p/.priority", to: .leaf(.deferred(.timestamp)))
+    let before = SystemTime.milliseconds()
+    guard case .written(let written) = try await database.set("big", to: node, as: .anonymous) else {
+      return #expect(Bool(false), "not written")
+    }
+    let read = try await database.get("big", as: .anonymous)
+    #expect(read == written)
+    #expect(read.child("n") == 42)
+    #expect(read.child("k7") == ["v": 7])
+    guard case .number(let time)? = read.child("p").priority else {
+      return #expect(Bool(false), "no priority")
+    }
+    #expect(Int64(time) >= before)
+  }
+
+  @Test("An update fills in what is large and writes the rest with it")
+  func update() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store, .tiny)
+    _ = try await database.set("/", to: ["a": wide(60), "b": 1, "c": 2], as: .anonymous)
+    let watcher = Client(database)
+    await watcher.ask { $0.listen("/", hash: "", request: $1) }
+    _ = await watcher.drain()
+    let changes: [(Path, Node)] = [("a", wide(80)), ("b", nil), ("d/e", wide(70)), ("c", 3)]
+    _ = try await database.update("/", changes, as: .anonymous)
+    #expect(
+      try await database.get("/", as: .anonymous) == ["a": wide(80), "c": 3, "d": ["e": wide(70)]])
+    await watcher.ask { $0.get("none", request: $1) }
+    #expect(await watcher.drain().filter { $0.hasPrefix("m") }.count == 1)
+  }
+
+  @Test("What is refused leaves nothing: denied, stale, too large")
+  func refused() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store, .tiny, OwnPathPolicy())
+    let user = Caller(.user(id: "u1", claims: .empty))
+    _ = try await database.set("u1", to: 1, as: user)
+    await #expect(throws: RealtimeError.permissionDenied) {
+      _ = try await database.set("u2", to: wide(50), as: user)
+    }
+    guard case .stale = try await database.set("u1", to: wide(50), ifHash: "other", as: user) else {
+      return #expect(Bool(false), "a stale write was carried out")
+    }
+    #expect(try await database.get("u1", as: user) == 1)
+    guard case .written = try await database.set("u1", to: wide(50), ifHash: Node(1).hash, as: user)
+    else { return #expect(Bool(false), "a write with the right hash was refused") }
+    #expect(try await database.get("u1", as: user) == wide(50))
+    _ = try await database.set("u1", to: .empty, as: user)
+    #expect(try await eventually { try await isTidy(store) })
+  }
+
+  @Test(
+    "A server that dies while it fills in or clears leaves the old or the new, and nothing else",
+    arguments: 0..<12)
+  func death(seed: Int) async throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
+      .path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let old = wide(60)
+    let new = wide(80, 500)
+    let isRemoval = seed % 3 == 0
+    var store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
+    let database = try await open(store, .tiny)
+    _ = try await database.set("big", to: old, as: .anonymous)
+    let writing = Task {
+      guard let result = try? await database.set("big", to: isRemoval ? .empty : new, as: .anonymous),
+        case .written = result
+      else { return false }
+      return true
+    }
+    try await Task.sleep(for: .milliseconds(seed * 4))
+    // Closing the store alone is what a killed process leaves.
+    try await store.close()
+    let isAcknowledged = await writing.value
+    store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
+    let reopened = try await open(store, .tiny)
+    let found = try await reopened.get("big", as: .anonymous)
+    #expect(found == old || found == (isRemoval ? .empty : new))
+    if isAcknowledged { #expect(found != old) }
+    #expect(
+      try await eventually {
+        let counts = try await rowCounts(store, "large")
+        let rows = (counts["t"] ?? 0) + (counts["n"] ?? 0)
+        return counts["x"] == nil && rows == (found == old ? 60 : found.childCount)
+      })
+    #expect(try await reopened.get("big", as: .anonymous) == found)
+    try await store.close()
+  }
+}

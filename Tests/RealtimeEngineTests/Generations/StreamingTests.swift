@@ -1,0 +1,173 @@
+// Values that arrive and leave piece by piece.
+
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Imports and exports", .timeLimit(.minutes(2)))
+struct StreamingTests {
+  private func open(
+    _ store: any OrderedStore, _ staging: StagingLimits = .tiny, limits: RealtimeLimits = .standard,
+    policy: any AccessPolicy = EmulatorPolicy()
+  ) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(
+      store: store, policy: policy, limits: limits, cacheBytes: 1 << 20, staging: staging
+    ).database("stream")
+  }
+
+  private func send(_ text: [UInt8], to path: Path, of database: RealtimeDatabase, piece: Int) async throws {
+    let writing = try await database.beginImport(at: path, mostBytes: 1 << 30, as: .anonymous)
+    var rest = text[...]
+    while !rest.isEmpty {
+      try await writing.add(Array(rest.prefix(piece)))
+      rest = rest.dropFirst(piece)
+    }
+    try await writing.finish()
+  }
+
+  private func text(_ path: Path, of database: RealtimeDatabase, isExport: Bool) async throws -> [UInt8] {
+    let export = try await database.export(path, isExport: isExport, as: .anonymous)
+    var text: [UInt8] = []
+    while let (bytes, _) = try await export.next() { text += bytes }
+    return text
+  }
+
+  @Test("Random trees go in and come out as they were, in both forms", arguments: 0..<40)
+  func roundTrip(seed: Int) async throws {
+    var random = RandomNodes(seed: UInt64(seed))
+    let database = try await open(try MemoryStore(), seed % 2 == 0 ? .tiny : .standard)
+    var model = Node.empty
+    for _ in 0..<6 {
+      let path = random.path()
+      let node = random.node(depth: 3)
+      if random.below(3) == 0 {
+        _ = try await database.set(path, to: node, as: .anonymous)
+      } else {
+        try await send(node.json(.export), to: path, of: database, piece: 1 + random.below(60))
+      }
+      model = model.setting(path, to: node)
+      #expect(try await database.get("/", as: .anonymous) == model)
+      let at = random.path()
+      #expect(try Node(json: await text(at, of: database, isExport: true)) == model.descendant(at))
+      let plain = try await text(at, of: database, isExport: false)
+      #expect(
+        try JSONValue(json: plain) == JSONValue(json: model.descendant(at).json(.plain)),
+        "\(String(decoding: plain, as: UTF8.self))")
+    }
+  }
+
+  @Test("Everybody who listens is told, below, at and above; nobody before the end")
+  func listeners() async throws {
+    let database = try await open(try MemoryStore())
+    _ = try await database.set("a", to: ["b": ["old": 1, "c": 2], "z": 0], as: .anonymous)
+    let watcher = Client(database)
+    await watcher.ask { $0.listen("a/b/c/d", hash: "", request: $1) }
+    await watcher.ask { $0.listen("a/b/c", hash: "", request: $1) }
+    let above = Client(database)
+    await above.ask { $0.listen("a", hash: "", request: $1) }
+    _ = await (watcher.drain(), above.drain())
+    let writing = try await database.beginImport(at: "a/b", mostBytes: 100, as: .anonymous)
+    try await writing.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
+    await watcher.ask { $0.get("none", request: $1) }
+    #expect(await watcher.drain() == ["3 ok null"])
+    try await writing.add(Array(#":7}"#.utf8))
+    try await writing.finish()
+    await watcher.ask { $0.get("none", request: $1) }
+    await above.ask { $0.get("none", request: $1) }
+    #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
+    // The listen above covers the one below on that connection.
+    #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
+    #expect(try await database.get("a", as: .anonymous).text == "{b:{c:{d:5,e:6},f:7},z:0}")
+  }
+
+  @Test("Who listens to more than one answer may hold is told so; those below are told their part")
+  func tooLargeToTell() async throws {
+    var limits = RealtimeLimits()
+    limits.responseBytes = 2_000
+    let database = try await open(try MemoryStore(), limits: limits)
+    let above = Client(database)
+    let below = Client(database)
+    await above.ask { $0.listen("/", hash: "", request: $1) }
+    await below.ask { $0.listen("big/k7", hash: "", request: $1) }
+    _ = await (above.drain(), below.drain())
+    let big = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    try await send(big.json(), to: "big", of: database, piece: 100)
+    await below.ask { $0.get("none", request: $1) }
+    await above.ask { $0.get("none", request: $1) }
+    #expect(await above.drain() == ["c  too_big", "2 ok null"])
+    #expect(await below.drain() == ["d big/k7 7", "2 ok null"])
+  }
+
+  @Test("What breaks off, is too large or no JSON leaves nothing")
+  func refused() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store)
+    _ = try await database.set("a", to: ["b": 1], as: .anonymous)
+    do {
+      let writing = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+      try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
+      // Nobody goes on.
+    }
+    try await breakOff(database)
+    #expect(try await database.get("/", as: .anonymous).text == "{a:{b:1}}")
+    #expect(
+      try await eventually {
+        let counts = try await rowCounts(store, "stream")
+        return counts["x"] == nil && (counts["t"] ?? 0) + (counts["n"] ?? 0) == 1
+      })
+  }
+
+  private func breakOff(_ database: RealtimeDatabase) async throws {
+    let broken = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+    try await broken.add(Array(#"{"x":1,"#.utf8))
+    await #expect(throws: RealtimeError.self) { try await broken.add(Array("]".utf8)) }
+    await #expect(throws: RealtimeError.self) { try await broken.finish() }
+    let large = try await database.beginImport(at: "a", mostBytes: 10, as: .anonymous)
+    await #expect(throws: RealtimeError.writeTooBig) { try await large.add(Array(#"{"x":"12345"}"#.utf8)) }
+  }
+
+  @Test("Server values of an import are those of its end, and rules are asked whole values only")
+  func values() async throws {
+    let database = try await open(try MemoryStore())
+    _ = try await database.set("n", to: 40, as: .anonymous)
+    try await send(
+      Array(#"{"n":{".sv":{"increment":2}},"t":{".sv":"timestamp",".priority":3},"u":1}"#.utf8), to: "/",
+      of: database, piece: 7)
+    let node = try await database.get("/", as: .anonymous)
+    #expect(node.child("n") == 42)
+    guard case .int(let time)? = node.child("t").leafValue else { return #expect(Bool(false), "no time") }
+    #expect(time > 1_600_000_000_000 && node.child("t").priority == .number(3))
+    let guarded = try await open(try MemoryStore(), policy: OwnPathPolicy())
+    await #expect(throws: RealtimeError.permissionDenied) {
+      _ = try await guarded.beginImport(at: "u1", mostBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
+    }
+    await #expect(throws: RealtimeError.permissionDenied) {
+      _ = try await guarded.export("u2", isExport: true, as: Caller(.user(id: "u1", claims: .empty)))
+    }
+  }
+
+  @Test("An export shows one state, whatever is written meanwhile")
+  func consistent() async throws {
+    let database = try await open(try MemoryStore(), .standard)
+    let text = String(repeating: "x", count: 1_000)
+    let before = Node.object((0..<900).map { (Key("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
+    _ = try await database.set("big", to: before, as: .anonymous)
+    for isExport in [true, false] {
+      let export = try await database.export("big", isExport: isExport, as: .anonymous)
+      var bytes: [UInt8] = []
+      var pieces = 0
+      while let (piece, _) = try await export.next() {
+        bytes += piece
+        pieces += 1
+        _ = try await database.set(Path("big/k\(pieces * 90)"), to: "changed", as: .anonymous)
+        if pieces == 3 { _ = try await database.set("big", to: "gone", as: .anonymous) }
+      }
+      #expect(pieces > 5)
+      #expect(try Node(json: bytes) == before)
+      _ = try await database.set("big", to: before, as: .anonymous)
+    }
+  }
+}

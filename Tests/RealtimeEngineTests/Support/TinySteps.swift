@@ -1,0 +1,44 @@
+// Steps so small that small programs take the way of large subtrees, and what rows a store holds of it.
+
+import OrderedStore
+
+@testable import RealtimeEngine
+
+extension StagingLimits {
+  /// Whatever has two rows is left behind when it is replaced.
+  static var tinyRemovals: StagingLimits {
+    var limits = StagingLimits()
+    (limits.clearedRows, limits.cleanedRows) = (1, 1)
+    return limits
+  }
+
+  /// Every object is filled in beforehand too, a row at a time.
+  static var tiny: StagingLimits {
+    var limits = StagingLimits.tinyRemovals
+    (limits.heavyBytes, limits.generationBytes, limits.stepRows) = (64, 0, 1)
+    return limits
+  }
+}
+
+/// How many rows a database has of each kind, by the first byte of their keys.
+func rowCounts(_ store: any OrderedStore, _ namespace: String) async throws -> [Character: Int] {
+  let database = try await store.database(named: "realtime/\(namespace)", history: .openReads)
+  return try await database.read(at: nil) { view in
+    var counts: [Character: Int] = [:]
+    try view.scan(KeyRange(start: [], end: nil), reverse: false) { key, _, _ in
+      if let first = key.first { counts[Character(Unicode.Scalar(first)), default: 0] += 1 }
+      return true
+    }
+    return counts
+  }
+}
+
+/// Waits until something holds, for at most ten seconds.
+func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+  let start = ContinuousClock.now
+  while ContinuousClock.now - start < .seconds(10) {
+    if try await condition() { return true }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+  return false
+}
