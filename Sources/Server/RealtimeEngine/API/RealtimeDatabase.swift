@@ -13,6 +13,7 @@ public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
+  private let builder: IndexBuilder
   let rows: DatabaseRows
   let runner: BatchRunner
   private let pump: Task<Void, Never>
@@ -30,7 +31,11 @@ public final class RealtimeDatabase: Sendable {
     created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
-    let sequencer = Sequencer(policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging)
+    let builder = IndexBuilder(queue)
+    self.builder = builder
+    let sequencer = Sequencer(
+      policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
+      indexWork: { builder.wake() })
     let runner = BatchRunner(rows: rows, sequencer: sequencer, created: created)
     try await runner.load()
     try await runner.fireLeftovers()
@@ -45,6 +50,8 @@ public final class RealtimeDatabase: Sendable {
     self.runner = runner
     self.released = released
     let hashes = WideHashes(on: hashing)
+    // A server that was killed may have left something to build.
+    if rows.current != nil { builder.wake() }
     pump = Task {
       await Pump(
         queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, mostInFlight: mostInFlight
@@ -54,6 +61,7 @@ public final class RealtimeDatabase: Sendable {
 
   deinit {
     // Nothing waits: what waits holds the database.
+    builder.stop()
     queue.close()
     released()
   }
@@ -63,6 +71,7 @@ public final class RealtimeDatabase: Sendable {
 
   /// Refuses what comes later, and returns when everything submitted before is durable and delivered.
   func shutdown() async {
+    builder.stop()
     queue.close()
     await pump.value
     await cleaner.stop()

@@ -33,6 +33,8 @@ struct Operation: Sendable {
     /// Counts what a write would touch.
     case estimate(Write, atMost: Int)
     case setRules(RulesFile)
+    /// Takes a step of building index rows.
+    case buildIndexes
     case close
     /// Fires what a session registered for its end, whether its connection still stands or not.
     case takeOver(session: String)
@@ -84,6 +86,7 @@ struct Operation: Sendable {
     weight =
       switch action {
       case .write(let write, _), .onDisconnect(let write): write.weight
+      case .buildIndexes: 512 << 10
       case .setSetting(_, let text): 64 + text.utf8.count
       case .setRules(let rules): 64 + rules.text.utf8.count
       default: 64

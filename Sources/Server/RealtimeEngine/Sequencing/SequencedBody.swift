@@ -27,6 +27,8 @@ struct SequencedBody {
   private var logged: [(Path, Node?)] = []
   /// The rules, once they were asked for.
   var knownRules: RulesFile??
+  /// What is to be built of indexes, once it was asked for.
+  var knownBuilds: IndexBuilds?
 
   init(
     tree: Tree, writer: PassWriter?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
@@ -73,7 +75,7 @@ struct SequencedBody {
       if operation.needsIndex(query), !(try hasIndex(query.ordering, path)) {
         throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
       }
-      steps.append(.answer(operation.origin, .value(try tree.node(at: path).window(query))))
+      steps.append(.answer(operation.origin, .value(try window(query, at: path))))
     case .getShallow(let path, let query):
       try mayRead(path, query, caller)
       steps.append(.answer(operation.origin, .shallow(try tree.shallow(at: path).window(query))))
@@ -103,6 +105,7 @@ struct SequencedBody {
       steps.append(.answer(operation.origin, .done))
     case .estimate(let write, let most):
       steps.append(.answer(operation.origin, .count(try estimate(write, atMost: most, for: caller))))
+    case .buildIndexes: steps.append(.answer(operation.origin, .count(try buildIndexes() ? 1 : 0)))
     case .getRules: steps.append(.answer(operation.origin, .rules(try rules())))
     case .setRules(let rules):
       try set(rules, for: caller)
@@ -237,6 +240,8 @@ struct SequencedBody {
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
+        let indexed = try indexes(around: change.path)
+        let isStaged = staged.changes[position] != nil
         let outcome =
           if let (generation, deferred) = staged.changes[position] {
             (
@@ -247,6 +252,11 @@ struct SequencedBody {
             try tree.set(change.path, to: change.value, in: writer)
           }
         if outcome.changed {
+          if let indexed {
+            try keepIndexes(
+              indexed, at: change.path, isStaged ? nil : change.value,
+              hadChildren: outcome.before.map { !$0.isEmpty && !$0.isLeaf } ?? true, in: writer)
+          }
           effective.append(Change(path: change.path, value: change.value, before: outcome.before))
         }
       }

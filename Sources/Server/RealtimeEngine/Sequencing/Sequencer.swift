@@ -30,15 +30,19 @@ final class Sequencer: @unchecked Sendable {
   let limits: RealtimeLimits
   let rules = RulesCache()
   let generations: GenerationState
+  /// Told when there are index rows to be built.
+  let indexWork: @Sendable () -> Void
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
   /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(
-    policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard
+    policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard,
+    indexWork: @escaping @Sendable () -> Void = {}
   ) {
     generations = GenerationState(staging)
+    self.indexWork = indexWork
     self.policy = policy
     self.limits = limits
     cache = TreeCache(budget: cacheBytes)

@@ -31,7 +31,9 @@ extension SequencedBody {
   }
 
   mutating func set(_ rules: RulesFile, for caller: Caller) throws {
+    let before = try self.rules()
     try set(.rules, to: rules.text, for: caller)
     knownRules = .some(rules)
+    if !rules.root.hasSameIndexes(as: before?.root) { try build(.root, in: try mustWrite()) }
   }
 }

@@ -21,10 +21,12 @@ extension SequencedBody {
     let missing = told.filter { imported.values[$0] == nil }
     if !missing.isEmpty, mayHold { throw PutOff(reason: .values(imported, at: path, missing)) }
     let writer = try mustWrite()
+    let indexed = try indexes(around: path)
     try tree.place(imported.generation, at: path, in: writer)
     for (place, value) in request.changes {
       try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
     }
+    if let indexed { try keepIndexes(indexed, at: path, nil, hadChildren: true, in: writer) }
     if !canTellAll { revoke(audience.above) }
     var changes: [Change] = []
     for place in told {

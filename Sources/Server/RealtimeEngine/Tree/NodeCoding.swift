@@ -63,6 +63,8 @@ struct NodeEncoder {
     append(priority.leafValue)
   }
 
+  mutating func append(_ byte: UInt8) { bytes.append(byte) }
+
   mutating func append(_ text: String) {
     append(text.utf8.count)
     bytes.append(contentsOf: text.utf8)

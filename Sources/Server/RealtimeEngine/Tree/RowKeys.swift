@@ -6,6 +6,7 @@
 //   'd' + session + 0x00 'w' + path    a value to be set when the session ends (0x01 behind the path: a priority)
 //
 //   's' + name               a setting (see Settings/)
+//   'i', 'j'                 indexes, and what is to be built of them (see Indexes/)
 //   'm'                      left by the last commit that cleared rows (see PassWriter)
 //   'g', 'G', 'n', 'x'       subtrees whose rows lie elsewhere (see Generations/GenerationRows)
 //

@@ -115,6 +115,9 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
     return Int(integer)
   }
 
+  /// The number that a key spells which comes before all others; nil for any other key.
+  public var integerValue: Int32? { rank == .integer ? integer : nil }
+
   /// Whether two keys have the same code units.
   public static func == (a: Key, b: Key) -> Bool {
     a.rank == b.rank && a.integer == b.integer && TextOrder.equal(a.text, b.text)

@@ -5,12 +5,12 @@ extension QuerySpec {
   /// inclusive.
   ///
   /// A bound without a key takes in, or if it is exclusive leaves out, every key of its value.
-  var startPlace: OrderingPlace? {
+  public var startPlace: OrderingPlace? {
     start.map { place(of: $0, missingKey: $0.isInclusive ? .minimum : .maximum) }
   }
 
   /// The place up to which the bounds take children in; nil for no upper bound.
-  var endPlace: OrderingPlace? {
+  public var endPlace: OrderingPlace? {
     end.map { place(of: $0, missingKey: $0.isInclusive ? .maximum : .minimum) }
   }
 

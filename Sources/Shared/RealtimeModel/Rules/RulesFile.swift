@@ -53,6 +53,20 @@ public final class RuleNode: Sendable {
     return node
   }
 
+  /// Whether the same is indexed here and below as by other rules.
+  public func hasSameIndexes(as other: RuleNode?) -> Bool {
+    guard hasIndexes || other?.hasIndexes ?? false else { return true }
+    guard let other, Set(indexes) == Set(other.indexes) else { return false }
+    // Keys that stand on one side only are compared with the wildcard on the other.
+    let keys = Set(children.keys).union(other.children.keys)
+    return keys.allSatisfy { RuleNode.haveSameIndexes(child($0), other.child($0)) }
+      && RuleNode.haveSameIndexes(wildcard?.node, other.wildcard?.node)
+  }
+
+  private static func haveSameIndexes(_ a: RuleNode?, _ b: RuleNode?) -> Bool {
+    a?.hasSameIndexes(as: b) ?? (b?.hasIndexes != true)
+  }
+
   /// Whether any rule stands here or below.
   fileprivate var hasValidation: Bool {
     validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false

@@ -1,0 +1,89 @@
+// One step of building index rows in the background. Each step is a commit of its own, in the order of all writes: it sees
+// what they left, and they keep the rows of what it has built as of what it has not.
+
+import OrderedStore
+import RealtimeModel
+
+extension SequencedBody {
+  /// About how many rows one step reads or writes.
+  private static let rowsOfAStep = 512
+
+  /// Takes the next step of the first build; whether there is more to do.
+  mutating func buildIndexes() throws -> Bool {
+    var builds = try indexBuilds()
+    guard var build = builds.all.first else { return false }
+    let writer = try mustWrite()
+    switch build.phase {
+    case .clearing:
+      if try clearSome(of: build, writer) { return true }
+      build.phase = .filling
+      build.cursor = RowKeys.row(of: build.path)
+      builds.update(build)
+    case .filling:
+      let cursor = try fillSome(of: build, writer)
+      build.cursor = cursor ?? []
+      builds.update(cursor == nil ? nil : build)
+    }
+    try set(builds, in: writer)
+    return !builds.all.isEmpty
+  }
+
+  /// Removes some index rows of a location; whether there may be more.
+  private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> Bool {
+    var keys: [[UInt8]] = []
+    try writer.scan(KeyRange(prefix: IndexRows.prefix(of: build.path)), reverse: false) { key, _, _ in
+      keys.append(Array(key))
+      return keys.count < SequencedBody.rowsOfAStep
+    }
+    for key in keys { try writer.clear(key) }
+    return keys.count == SequencedBody.rowsOfAStep
+  }
+
+  /// Gives some children their index rows; where to go on, nil at the end.
+  private mutating func fillSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
+    guard let root = try rules()?.root, root.hasIndexes else { return nil }
+    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
+    var cursor = build.cursor
+    // The child that was seen last at each depth: deeper rows come back to it.
+    var seen: [Int: Path] = [:]
+    var work = 0
+    while work < SequencedBody.rowsOfAStep {
+      var found: [UInt8]?
+      try writer.scan(KeyRange(start: cursor, end: end), reverse: false) { key, _, _ in
+        found = Array(key)
+        return false
+      }
+      guard let row = found else { return nil }
+      work += 1
+      let path = Path(
+        keys: row.dropFirst().withContiguousStorageIfAvailable {
+          RowKeys.keys(in: UnsafeRawBufferPointer($0))
+        } ?? []
+      ).dataPath
+      var node: RuleNode? = root
+      var depth = 0
+      while let here = node, here.hasIndexes, depth < path.count {
+        let child = Path(keys: Array(path.keys[...depth]))
+        if !here.indexes.isEmpty, seen[depth] != child {
+          seen[depth] = child
+          let location = Path(keys: Array(path.keys[..<depth]))
+          for (key, value) in try tree.indexRows(of: path.keys[depth], in: location, by: here.indexes) {
+            try writer.set(key, value)
+            work += 1
+          }
+        }
+        node = here.child(path.keys[depth])
+        depth += 1
+      }
+      // What lies below has no indexes, or this row is all there is at its place.
+      if node?.hasIndexes == true {
+        cursor = row + [0x00]
+      } else if let next = KeyRange.successor(ofPrefix: RowKeys.row(of: path.keys[..<depth])) {
+        cursor = next
+      } else {
+        return nil
+      }
+    }
+    return cursor
+  }
+}

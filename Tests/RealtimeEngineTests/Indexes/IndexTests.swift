@@ -1,0 +1,231 @@
+// Index rows: their order is the protocol's, they agree with the values at every moment, and queries read no more than
+// their windows.
+
+import EmbeddedStore
+import Foundation
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Indexes of the Realtime Database", .timeLimit(.minutes(2)))
+struct IndexTests {
+  private static let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
+
+  private func publish(_ text: String, in database: RealtimeDatabase) async throws {
+    try await database.setRules(try RulesFile(Array(text.utf8)), as: .administrator)
+  }
+
+  @Test("Rows sort as the children do", arguments: 0..<20)
+  func order(seed: Int) {
+    var values = RandomNodes(seed: UInt64(seed) &+ 7_000)
+    func value() -> OrderingValue {
+      switch values.below(8) {
+      case 0: return .null
+      case 1: return .object
+      case 2: return .leaf(.int(Int64.random(in: .min ... .max, using: &values.random)))
+      case 3: return .leaf(.int((1 << 53) + Int64(values.below(5))))
+      case 4: return .leaf(.double(Double.random(in: -1e9...1e9, using: &values.random)))
+      case 5: return .leaf(.string((0..<values.below(4)).map { _ in values.key() + "\0" }.joined()))
+      default: return .leaf(values.leaf())
+      }
+    }
+    let places = (0..<200).map { _ in OrderingPlace(value: value(), key: Key(values.key())) }
+    for a in places {
+      for b in places {
+        let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)
+        #expect(x.lexicographicallyPrecedes(y) == (a < b), "\(a) \(b)")
+      }
+    }
+  }
+
+  @Test("A query by an index reads its window: the location itself may be larger than any answer")
+  func window() async throws {
+    var limits = RealtimeLimits.standard
+    limits.responseBytes = 20_000
+    let store = try MemoryStore()
+    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits)
+    let database = try await engine.database("indexes")
+    for part in 0..<10 {
+      let notes = (0..<200).map { n -> (Path, Node) in
+        (
+          Path(keys: [Key("n\(part * 200 + n)")]),
+          ["due": .leaf(.int(Int64((part * 200 + n) * 7 % 2_000))), "text": "what is to be done"]
+        )
+      }
+      _ = try await database.update("notes", notes, as: .administrator)
+    }
+    await #expect(throws: RealtimeError.tooBig) { try await database.get("notes", as: .anonymous) }
+    try await publish(Self.rules, in: database)
+    try await built(store, "indexes")
+    func keys(_ query: QuerySpec) async throws -> [String] {
+      let found = try await database.get("notes", query: query, as: .anonymous)
+      return found.sortedChildren(by: query.ordering).compactMap { $0.node.child("due").leafValue?.number }
+        .map {
+          "\(Int($0.doubleValue))"
+        }
+    }
+    let due = Ordering.child("due")
+    #expect(try await keys(QuerySpec(ordering: due, limit: .first(3))) == ["0", "1", "2"])
+    #expect(try await keys(QuerySpec(ordering: due, limit: .last(2))) == ["1998", "1999"])
+    #expect(
+      try await keys(QuerySpec(ordering: due, start: .init(.int(500)), end: .init(.int(502)))) == [
+        "500", "501", "502",
+      ])
+    #expect(
+      try await keys(
+        QuerySpec(ordering: due, start: .init(.int(500), isInclusive: false), limit: .first(1))) == ["501"])
+    #expect(try await keys(QuerySpec(ordering: due, start: .init(.int(5_000)))).isEmpty)
+    #expect(
+      try await keys(QuerySpec(ordering: due, start: .init(.int(9)), end: .init(.int(3)))).isEmpty)
+    // A write moves its child, and a connection reads the window too.
+    _ = try await database.set("notes/n0/due", to: 7_000, as: .administrator)
+    #expect(try await keys(QuerySpec(ordering: due, limit: .last(1))) == ["7000"])
+    let client = Client(database)
+    let answer = await client.ask {
+      $0.get("notes", query: QuerySpec(ordering: due, limit: .last(1)), request: $1)
+    }
+    #expect(answer.text == "ok {n0:{due:7000,text:'what is to be done'}}")
+    await #expect(throws: RealtimeError.tooBig) {
+      try await database.get("notes", query: QuerySpec(ordering: due, start: .init(.int(3))), as: .anonymous)
+    }
+    await engine.shutdown()
+  }
+
+  @Test("Strings too long for a row are told apart by their values")
+  func longStrings() async throws {
+    let store = try MemoryStore()
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("long")
+    try await publish(Self.rules, in: database)
+    let stem = String(repeating: "x", count: 2_000)
+    let model: Node = ["c": .leaf(.string(stem + "1")), "b": .leaf(.string(stem + "2")), "a": "y", "d": "x"]
+    _ = try await database.set("notes", to: model, as: .administrator)
+    for query in [
+      QuerySpec(ordering: .value, limit: .first(2)), QuerySpec(ordering: .value, limit: .last(1)),
+      QuerySpec(ordering: .value, start: .init(.string(stem + "1"), isInclusive: false)),
+      QuerySpec(ordering: .value, end: .init(.string("x"))),
+      QuerySpec(ordering: .value, start: .init(.string("xx")), limit: .first(1)),
+    ] {
+      #expect(
+        try await database.get("notes", query: query, as: .anonymous) == model.window(query), "\(query)")
+    }
+  }
+
+  @Test("A build that a kill interrupts goes on at the next start, while writes go on", arguments: [1, 4])
+  func resume(kills: Int) async throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
+      .path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var model = Node.empty
+    for round in 0...(kills + 1) {
+      let store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
+      let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+      let database = try await engine.database("resume")
+      if round == 0 {
+        let notes = Node.object(
+          (0..<6_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 * 31 % 6_000)))]) })
+        model = model.setting("notes", to: notes)
+        _ = try await database.set("notes", to: notes, as: .administrator)
+        try await publish(Self.rules, in: database)
+      }
+      for n in 0..<20 {
+        let place = Path(keys: ["notes", Key("n\((round * 997 + n * 313) % 6_500)")])
+        let value: Node = n % 3 == 0 ? .empty : ["due": .leaf(.int(Int64(n))), "a": ["b": true]]
+        _ = try await database.set(place, to: value, as: .administrator)
+        model = model.setting(place, to: value)
+      }
+      if round == kills + 1 {
+        try await built(store, "resume")
+        #expect(
+          try await rows(store, "resume") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
+        let query = QuerySpec(ordering: .child("due"), limit: .first(40))
+        #expect(
+          try await database.get("notes", query: query, as: .anonymous) == model.child("notes").window(query))
+        await engine.shutdown()
+      }
+      // The store goes away beneath the engine: nothing is finished first.
+      try await store.close()
+    }
+  }
+
+  @Test(
+    "Random writes, bulk and single, and changing rules leave exactly the rows that values call for",
+    arguments: 0..<12)
+  func property(seed: Int) async throws {
+    let store = try MemoryStore()
+    let engine = RealtimeEngine(
+      store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20)
+    var program = RandomProgram(seed: UInt64(7_000 + seed), database: try await engine.database("rows"))
+    for _ in 0..<6 {
+      await program.publish()
+      for _ in 0..<40 { await program.step() }
+      try await program.check()
+      try await program.checkReads(10)
+      try await built(store, "rows")
+      try await program.checkReads(10)
+      let rules = try #require(program.rules)
+      #expect(try await rows(store, "rows") == expectedRows(program.model, rules.root), program.place)
+    }
+    await engine.shutdown()
+  }
+
+  @Test("Values large enough to be indexed in the background, and their removal, end with the right rows")
+  func large() async throws {
+    let store = try MemoryStore()
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("large")
+    try await publish(Self.rules, in: database)
+    var model = Node.empty
+    let wide = Node.object((0..<20_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 % 777)))]) })
+    let query = QuerySpec(ordering: .child("due"), start: .init(.int(5)), end: .init(.int(6)))
+    for value in [wide, wide.settingChild("n3", to: 4), ["x": ["due": 5]], .empty] {
+      _ = try await database.set("notes", to: value, as: .administrator)
+      model = model.setting("notes", to: value)
+      #expect(try await database.get("notes", query: query, as: .anonymous) == value.window(query))
+      try await built(store, "large")
+      #expect(try await database.get("notes", query: query, as: .anonymous) == value.window(query))
+      #expect(
+        try await rows(store, "large") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
+    }
+  }
+
+  // MARK: What rows there are
+
+  private func expectedRows(_ model: Node, _ root: RuleNode) -> [[UInt8]: [UInt8]] {
+    var expected: [[UInt8]: [UInt8]] = [:]
+    func visit(_ node: Node, _ path: Path, _ rules: RuleNode) {
+      node.forEachChild { key, child in
+        for ordering in rules.indexes {
+          let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+          expected[IndexRows.prefix(of: path, by: ordering) + row.key] = row.value
+        }
+        if let inner = rules.child(key) { visit(child, path.child(key), inner) }
+        return true
+      }
+    }
+    visit(model, .root, root)
+    return expected
+  }
+
+  private func rows(_ store: any OrderedStore, _ name: String) async throws -> [[UInt8]: [UInt8]] {
+    try await store.database(named: "realtime/\(name)", history: .openReads).read(at: nil) { view in
+      var rows: [[UInt8]: [UInt8]] = [:]
+      try view.scan(KeyRange(prefix: [IndexRows.tree]), reverse: false) { key, value, _ in
+        rows[Array(key)] = Array(value)
+        return true
+      }
+      return rows
+    }
+  }
+
+  /// Waits until nothing is left to be built.
+  private func built(_ store: any OrderedStore, _ name: String) async throws {
+    let database = try await store.database(named: "realtime/\(name)", history: .openReads)
+    let deadline = ContinuousClock.now + .seconds(30)
+    while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {
+      try #require(ContinuousClock.now < deadline, "the index is not built")
+      try await Task.sleep(for: .milliseconds(2))
+    }
+  }
+}
