@@ -107,14 +107,16 @@ struct StopTests {
     #expect(
       try await PlainRequest.answer(port, "PUT /wide.json?ns=demo&print=silent", wide).hasPrefix(
         "HTTP/1.1 204 "))
-    // Thousands of queries that each sort it anew: minutes of work that was asked for before the signal.
+    // Thousands of listens that each sort it anew: minutes of work that was asked for before the signal.
     var deaf: [any Channel] = []
     for _ in 0..<8 {
       deaf.append(
         try await PlainRequest.deaf(
           port,
           PlainRequest.socket(
-            (0..<1000).map { #"{"r":\#($0),"a":"g","b":{"p":"/wide","q":{"i":".value","l":1,"vf":"r"}}}"# })))
+            (1...1000).map {
+              #"{"r":\#($0),"a":"q","b":{"p":"/wide","q":{"i":".value","l":\#($0),"vf":"r"},"t":\#($0),"h":""}}"#
+            })))
     }
     #expect(try await stop(process, data) == 1)
     #expect(process.errors.contains("draining took more than 9.5 s"), "\(process.errors)")

@@ -78,7 +78,8 @@ struct LongPollTests {
         try await group.waitForAll()
         return first
       }
-      #expect(first == [.batch(3, [])])
+      // Where the newer one came first, both are released, in either order.
+      #expect(first == [.batch(3, [])] || first == [.batch(4, [])])
     }
   }
 

@@ -150,8 +150,8 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     isOpening = false
     requestEnded = false
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-    // A request without a body is refused when it is whole, and leaves the connection as it is.
-    if announced > 0 || head.headers.contains(name: "transfer-encoding"),
+    // A request with a small body, or none, is refused when it is whole, and leaves the connection as it is.
+    if announced > Self.smallBodyBytes || head.headers.contains(name: "transfer-encoding"),
       let refusal = RESTRequest.refusal(of: head, endpoint)
     {
       return refuse(refusal)
@@ -340,6 +340,9 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
   }
+
+  /// A body that is rather read than refused, which ends the connection.
+  private static let smallBodyBytes = 16 << 10
 
   /// What an answer's head counts as: about its size, so that many small answers count too.
   private static let headBytes = 256
