@@ -41,6 +41,9 @@ final class ConnectionRegistry: Sendable {
   /// The number of open connections.
   var count: Int { state.withLockedValue { $0.channels.count } }
 
+  /// Whether the port takes no more connections because it is shutting down.
+  var isDraining: Bool { state.withLockedValue { $0.drained != nil } }
+
   /// Adds a connection until it closes; false if it must be refused.
   func admit(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)

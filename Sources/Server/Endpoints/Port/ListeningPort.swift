@@ -54,6 +54,7 @@ public final class ListeningPort: Sendable {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           guard registry.admit(channel) else {
+            if registry.isDraining { throw PortError(.system, "The port is shutting down.") }
             log.warning(
               "connection refused: the port, or what the process may have open, is full",
               metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
