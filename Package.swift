@@ -99,11 +99,12 @@ let package = Package(
     module(
       "HearthServer", in: "Server",
       [
-        "Endpoints", "FirestoreEngine", "RealtimeEngine", "OrderedStore", "EmbeddedStore",
-        "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log, lifecycle, unixSignals,
+        "Endpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
+        "EmbeddedStore", "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log, lifecycle,
+        unixSignals,
       ]),
     .executableTarget(
-      name: "hearth", dependencies: ["HearthServer", arguments, log],
+      name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", arguments, log],
       path: "Sources/Server/hearth", swiftSettings: strict),
 
     // The SDKs.
@@ -177,8 +178,8 @@ let package = Package(
     tests(
       of: "HearthServer",
       [
-        "HearthServer", "EmbeddedStore", "OrderedStore", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-        nio("NIOConcurrencyHelpers"), log,
+        "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",
+        nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOConcurrencyHelpers"), log,
       ]),
     tests(of: "FirebaseCore", ["FirebaseCore"]),
     tests(of: "FirebaseSharedSwift", ["FirebaseSharedSwift"]),

@@ -1,4 +1,9 @@
-"""Google's own Python client on what concerns indexes: vector search and explained queries."""
+"""Google's own Python client on what concerns indexes: vector search, explained queries, strict mode, checks."""
+
+import json
+import re
+import signal
+import subprocess
 
 import pytest
 from google.api_core import exceptions
@@ -7,6 +12,8 @@ from google.cloud.firestore_v1.base_query import FieldFilter
 from google.cloud.firestore_v1.base_vector_query import DistanceMeasure
 from google.cloud.firestore_v1.query_profile import ExplainOptions, QueryExplainError
 from google.cloud.firestore_v1.vector import Vector
+
+from conftest import BINARY, Hearth, eventually
 
 
 @pytest.fixture
@@ -70,3 +77,54 @@ def test_a_query_is_explained(collection):
     assert counted.get_explain_metrics().execution_stats.results_returned == 1
     nothing = query.count(alias="all").get(explain_options=ExplainOptions(analyze=False))
     assert nothing.get_explain_metrics().plan_summary.indexes_used
+
+
+def test_strict_mode_asks_for_indexes_and_reads_them_on_sighup(tmp_path, monkeypatch):
+    indexes = tmp_path / "firestore.indexes.json"
+    indexes.write_text('{"indexes": []}')
+    project = tmp_path / "firebase.json"
+    project.write_text(json.dumps({"firestore": {"indexes": "firestore.indexes.json"}}))
+    hearth = Hearth(tmp_path / "data", ["--emulator", "--indexes", "strict", "--config", str(project)])
+    hearth.start()
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", hearth.firestore)
+    client = firestore.Client(project=hearth.project)
+    try:
+        books = client.collection("books")
+        for n in range(300):
+            books.document(f"b{n}").set({"genre": "sf" if n % 3 else "poetry", "pages": n})
+        query = books.where(filter=FieldFilter("genre", "==", "sf")).order_by("pages", direction="DESCENDING").limit(2)
+        with pytest.raises(exceptions.FailedPrecondition) as error:
+            query.get()
+        assert re.search(r"The query requires an index\. You can create it here: https://\S+create_composite=\S+", str(error.value))
+
+        # A file that is wrong changes nothing.
+        indexes.write_text('{"indexes": [{}]}')
+        hearth.process.send_signal(signal.SIGHUP)
+        eventually(lambda: any("the indexes stay as they are" in line for line in hearth.output))
+        fields = [{"fieldPath": "genre", "order": "ASCENDING"}, {"fieldPath": "pages", "order": "DESCENDING"}]
+        index = {"collectionGroup": "books", "queryScope": "COLLECTION", "fields": fields}
+        indexes.write_text(json.dumps({"indexes": [index], "fieldOverrides": []}))
+        hearth.process.send_signal(signal.SIGHUP)
+
+        def served():
+            try:
+                return [s.id for s in query.get()] == ["b299", "b298"]
+            except exceptions.FailedPrecondition:
+                return False
+
+        eventually(served)
+        analysed = query.get(explain_options=ExplainOptions(analyze=True)).get_explain_metrics()
+        assert analysed.plan_summary.indexes_used[0]["properties"] == "(genre ASC, pages DESC, __name__ DESC)"
+
+        # After a kill the index is there, and rows agree.
+        hearth.kill()
+        check = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)
+        assert check.returncode == 0, check
+        assert "300 documents, 600 automatic and 300 composite index entries, 0 problems" in check.stdout
+        hearth.start()
+        eventually(served)
+        busy = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)
+        assert busy.returncode == 1 and "Stop the server" in busy.stderr
+    finally:
+        client.close()
+        hearth.kill()

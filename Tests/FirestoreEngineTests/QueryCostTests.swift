@@ -86,7 +86,7 @@ import Testing
     func run(_ structured: StructuredQuery, sortBytes: Int) async throws -> Int {
       let query = try PreparedQuery(Query(parent: fixture.root, structured))
       return try await database.rows.read(at: nil) { view in
-        var run = QueryRun(query, sortBytes: sortBytes)
+        var run = QueryRun(query, database.indexes, sortBytes: sortBytes)
         var count = 0
         while true {
           let page = try run.nextPage(view, name)

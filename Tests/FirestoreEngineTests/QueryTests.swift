@@ -129,7 +129,7 @@ import Testing
     let name = fixture.database
     let (found, visited) = try await database.rows.read(at: nil) { view in
       let counting = CountingView(view)
-      var run = QueryRun(query)
+      var run = QueryRun(query, database.indexes)
       let page = try run.nextPage(counting, name)
       return (page.documents.count, counting.visited)
     }

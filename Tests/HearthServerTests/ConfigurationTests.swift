@@ -86,6 +86,24 @@ struct ConfigurationTests {
       error(file: #"{"emulators": {"hub": {"host": "0.0.0.0"}}}"#) { $0.emulator = true }.contains("0.0.0.0"))
   }
 
+  @Test(
+    "Index files stand in firebase.json, for one database or several, beside that file; the mode is an option"
+  )
+  func indexes() throws {
+    let one = try resolve(file: #"{"firestore": {"indexes": "firestore.indexes.json"}}"#)
+    #expect(one.indexFiles == [.init(path: "firestore.indexes.json")])
+    #expect(one.indexes == .automatic)
+    let several =
+      #"{"firestore": [{"database": "(default)", "indexes": "a.json"}, {"database": "b", "indexes": "/b.json"}]}"#
+    let two = try resolve(file: several, named: "app/firebase.json") { $0.config = "app/firebase.json" }
+    #expect(two.indexFiles == [.init(path: "app/a.json"), .init(database: "b", path: "/b.json")])
+    #expect(error(file: #"{"firestore": {"indexes": 7}}"#).contains("firestore.indexes must be"))
+    #expect(error(file: #"{"firestore": [{"indexes": "a"}, {"indexes": "b"}]}"#).contains("twice"))
+    #expect(try resolve { $0.indexes = "strict" }.indexes == .strict)
+    #expect(try resolve(["HEARTH_INDEXES": "strict"]).indexes == .strict)
+    #expect(error(["HEARTH_INDEXES": "some"]).contains("automatic or strict"))
+  }
+
   @Test("Every option has its variable")
   func variables() throws {
     let configuration = try HearthConfiguration.resolve(

@@ -9,6 +9,16 @@ public enum EngineLimits {
   public static let indexEntryBytes = 7_680
   /// Bytes of all index entries of one document.
   public static let indexEntriesBytes = 8 << 20
+  /// Bytes of the values in one entry of a composite index.
+  public static let compositeEntryBytes = 7_680
+  /// Composite indexes of one database, those that take the place of exemptions in collection groups included.
+  public static let compositeIndexes = 1_000
+  /// Fields of one composite index.
+  public static let compositeFields = 100
+  /// Documents that one step of building indexes goes over.
+  public static let indexingStep = 128
+  /// Bytes of these documents, after which the step ends.
+  public static let indexingStepBytes = 1 << 20
   /// How far back reads and resume tokens reach: one hour.
   public static let historySeconds = 3600
   /// A transaction ends this long after its last request.

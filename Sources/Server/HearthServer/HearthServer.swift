@@ -121,6 +121,20 @@ public final class HearthServer: Sendable {
     if let running { await close(running) }
   }
 
+  /// Reads the index files again and builds what is new. What is wrong is logged, and changes nothing.
+  public func reloadIndexes() async {
+    let engine: FirestoreEngine? = phase.withLockedValue { phase in
+      if case .running(let running) = phase { running.firestore } else { nil }
+    }
+    guard let engine else { return }
+    do {
+      try await engine.setIndexes(try configuration.readIndexes(log: log))
+      log.notice("the index files were read again", metadata: ["files": "\(configuration.indexFiles.count)"])
+    } catch {
+      log.error("the indexes stay as they are: \(error)")
+    }
+  }
+
   static let firestoreName = "Cloud Firestore"
   static let databaseName = "Realtime Database"
   static let hubName = "Emulator hub"
@@ -130,10 +144,13 @@ public final class HearthServer: Sendable {
 
   private func open() async throws(HearthError) -> Running {
     try configuration.validate()
+    let indexes = try configuration.readIndexes(log: log)
     let store = try await configuration.storage.open(log: log)
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
-    let engine = FirestoreEngine(
-      store: store, policy: policy, options: .init(createsDatabases: configuration.emulator))
+    var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
+    options.requiresIndexes = configuration.indexes == .strict
+    options.report = { [log] in log.notice("\($0)") }
+    let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
     limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
     limits.connections = ConnectionBudget(OpenFiles.current.connections)
@@ -141,6 +158,7 @@ public final class HearthServer: Sendable {
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do {
       try await realtime.reportUnenforcedRules(log)
+      try await engine.setIndexes(indexes)
       let tls = try tls()
       let protocols = PortProtocols.firestore(
         engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)

@@ -47,6 +47,12 @@ private struct HearthService: Service {
 
   func run() async throws {
     let listeners = try await server.start()
+    // From here on, so that the signal never ends a server that is ready.
+    let hangups = await UnixSignalsSequence(trapping: .sighup)
+    let reloading = Task { [server] in
+      for await _ in hangups { await server.reloadIndexes() }
+    }
+    defer { reloading.cancel() }
     ready(listeners)
     try await gracefulShutdown()
     // What was acknowledged is on disk, so leaving is safe at any moment; a long scan or a stuck client may not hold

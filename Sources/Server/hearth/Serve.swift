@@ -15,6 +15,8 @@ struct Serve: AsyncParsableCommand {
       Each option may also be set by a variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), or, where \
       it says so, by firebase.json. A flag goes before a variable, a variable before firebase.json.
 
+      The index files that firebase.json names are read again on SIGHUP.
+
       Without --emulator every request for data is answered UNAUTHENTICATED: this version knows no accounts yet.
       """)
 
@@ -77,6 +79,12 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "automatic: answer every valid query; strict: refuse those for which the hosted product would ask for an index. "
+        + "(default: automatic)", valueName: "mode"))
+  var indexes: String?
+
+  @Option(
+    help: ArgumentHelp(
       "What to log to standard error: trace, debug, info, notice, warning, error or critical. (default: notice)",
       valueName: "level"))
   var logLevel: String?
@@ -109,6 +117,7 @@ struct Serve: AsyncParsableCommand {
     flags.tlsCertificate = tlsCert
     flags.tlsKey = tlsKey
     flags.config = config
+    flags.indexes = indexes
     if let logLevel {
       guard let level = Logger.Level(rawValue: logLevel.lowercased()) else {
         throw ValidationError("'\(logLevel)' is not a log level.")

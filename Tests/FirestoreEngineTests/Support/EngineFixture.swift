@@ -16,15 +16,31 @@ struct EngineFixture: Sendable {
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
     lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
-    scanRows: Int = EngineLimits.scanRows
+    scanRows: Int = EngineLimits.scanRows, strict: Bool = false
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
     options.watchBudget = budget
     options.scanRows = scanRows
+    options.requiresIndexes = strict
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
+
+  /// Chooses the database's indexes and waits until they are built, or also until what was is cleared.
+  func setIndexes(_ configuration: IndexConfiguration, settles: Bool = false) async throws {
+    let indexes = try await engine.database(database).indexes
+    try await engine.setIndexes(configuration, ofDatabase: database.database)
+    try await eventually("the indexes are built") { indexes.current.state.phase != .building }
+    guard settles else { return }
+    try await eventually("the indexes are settled") {
+      clock.advance(by: EngineLimits.transactionTotal)
+      return indexes.current.state.phase == .settled
+    }
+  }
+
+  /// What a check of the database finds.
+  func check() async throws -> ConsistencyReport { try await ConsistencyCheck.run(database, in: store) }
 
   var root: ParentName { ParentName(rootOf: database) }
 

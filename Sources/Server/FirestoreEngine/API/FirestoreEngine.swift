@@ -18,6 +18,10 @@ public final class FirestoreEngine: Sendable {
     public var heartbeat: UInt64
     /// Time for leases, waits and heartbeats.
     public var clock: any EngineClock
+    /// Whether queries are refused that the hosted product would refuse for want of an index.
+    public var requiresIndexes = false
+    /// Called with what an operator wants to know: how far indexes are. From any thread; must be quick.
+    public var report: @Sendable (String) -> Void = { _ in }
     /// What a slow Listen stream may hold.
     var watchBudget = WatchBudget()
     /// Rows that a query goes over in one read.
@@ -39,6 +43,8 @@ public final class FirestoreEngine: Sendable {
     var databases: [DatabaseName: Task<FirestoreDatabase, any Error>] = [:]
     /// Those of them that are open.
     var opened: [DatabaseName: FirestoreDatabase] = [:]
+    /// The indexes that databases should have, by the databases' ids.
+    var indexes: [String: IndexConfiguration] = [:]
     var isShutDown = false
   }
 
@@ -76,7 +82,38 @@ public final class FirestoreEngine: Sendable {
       state.isShutDown = true
       return Array(state.databases.values)
     }
-    for database in databases { (try? await database.value)?.hub.close() }
+    for database in databases {
+      guard let database = try? await database.value else { continue }
+      await database.indexes.stop()
+      database.hub.close()
+    }
+  }
+
+  /// Chooses which indexes the databases of an id have, in every project; those of other ids keep what they have.
+  ///
+  /// Returns once every open database knows. What is new is built in the background, while everything goes on; queries
+  /// use it when it is whole. Databases that are opened later follow then.
+  /// - Throws: INVALID_ARGUMENT for more indexes than a database may have, UNAVAILABLE if the store cannot write.
+  public func setIndexes(
+    _ configuration: IndexConfiguration, ofDatabase id: String
+  ) async throws(FirestoreError) {
+    let count = configuration.compositeIndexes.count
+    if count > EngineLimits.compositeIndexes {
+      throw .invalidArgument(
+        "The database \(id) would have \(count) composite indexes; at most \(EngineLimits.compositeIndexes) are "
+          + "allowed.")
+    }
+    let opening = state.withLock { state in
+      state.indexes[id] = configuration
+      return state.databases.filter { $0.key.database == id }.map(\.value)
+    }
+    try await reporting {
+      for task in opening {
+        // One that cannot be opened is nobody's yet; when it is, it reads the new configuration.
+        guard let database = try? await task.value else { continue }
+        try await database.indexes.choose(configuration)
+      }
+    }
   }
 
   /// An open database.
@@ -115,6 +152,10 @@ public final class FirestoreEngine: Sendable {
     let rows = try await store.database(
       named: catalogueName, history: .seconds(EngineLimits.historySeconds))
     let database = FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
+    try await database.indexes.load()
+    if let indexes = state.withLock({ $0.indexes[name.database] }) {
+      try await database.indexes.choose(indexes)
+    }
     state.withLock { $0.opened[name] = database }
     return database
   }

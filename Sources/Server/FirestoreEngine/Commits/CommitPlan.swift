@@ -34,6 +34,7 @@ struct CommitPlan {
   private let commitTime: Timestamp
   private let requestTime: Timestamp
   private let recordsSteps: Bool
+  private let indexes: IndexSet
   private var targets: [Target] = []
   private var positions: [ResourcePath: Int] = [:]
   private var steps: [Step] = []
@@ -48,8 +49,9 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
-  init(_ view: any Sequenced, recordsSteps: Bool) {
+  init(_ view: any Sequenced, _ indexes: IndexSet, recordsSteps: Bool) {
     self.view = view
+    self.indexes = indexes
     self.recordsSteps = recordsSteps
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
@@ -142,18 +144,18 @@ struct CommitPlan {
         continue
       }
       let path = target.name.path
-      let entriesBefore = try target.fieldsBefore.map { try IndexEntries.keys(of: $0, at: path) } ?? []
-      let entriesAfter = try target.fields.map { try IndexEntries.keys(of: $0, at: path) } ?? []
-      footprint.entries.append(entriesBefore)
-      footprint.entries.append(entriesAfter)
+      let collection = path.segments.dropLast().last ?? ""
+      let entriesBefore = try target.fieldsBefore.map {
+        try DocumentEntries(of: $0, at: path, in: indexes.possible(in: collection), isLimited: false)
+      }
+      let entriesAfter = try target.fields.map {
+        try DocumentEntries(of: $0, at: path, in: indexes.kept(in: collection), isLimited: true)
+      }
+      exchange(entriesBefore ?? .none, for: entriesAfter ?? .none)
       // Also where the row stays as it is: a transaction that queried the collection group holds the rows' range, and
       // a changed document may leave or enter its result.
       let group = KeyLayout.group(path)
       footprint.entries.append([group])
-      let (removed, added) = IndexEntries.difference(from: entriesBefore, to: entriesAfter)
-      clears += removed
-      insertions.reserveCapacity(insertions.count + added.count + 2)
-      for key in added { insertions.append((key, [])) }
       let after = target.snapshot
       switch (target.before, after) {
       case (nil, let after?):
@@ -166,6 +168,32 @@ struct CommitPlan {
       case (nil, nil): break
       }
       changes.append(DocumentChange(name: target.name, before: target.before, after: after))
+    }
+  }
+
+  /// Notes what becomes of a document's index entries.
+  private mutating func exchange(_ before: DocumentEntries, for after: DocumentEntries) {
+    footprint.entries.append(before.automatic)
+    footprint.entries.append(after.automatic)
+    let (removed, added) = IndexEntries.difference(from: before.automatic, to: after.automatic)
+    clears += removed
+    insertions.reserveCapacity(insertions.count + added.count + 2)
+    for key in added { insertions.append((key, [])) }
+    guard !before.composite.isEmpty || !after.composite.isEmpty else { return }
+    let keysBefore = before.composite.map(\.key)
+    let keysAfter = after.composite.map(\.key)
+    footprint.entries.append(keysBefore)
+    footprint.entries.append(keysAfter)
+    let composite = IndexEntries.difference(from: keysBefore, to: keysAfter)
+    clears += composite.removed
+    // A row's value follows from its key, so that one that stays is as it was.
+    var rest = after.composite[...]
+    for key in composite.added {
+      while let entry = rest.popFirst() {
+        guard entry.key == key else { continue }
+        insertions.append((key, entry.value))
+        break
+      }
     }
   }
 

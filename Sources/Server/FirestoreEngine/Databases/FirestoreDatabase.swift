@@ -12,6 +12,7 @@ final class FirestoreDatabase: Sendable {
   let locks: LockTable
   let transactions: TransactionTable
   let hub: WatchHub
+  let indexes: IndexBuilder
   private let nextWriter = Guarded<UInt64>(1)
 
   init(
@@ -34,6 +35,7 @@ final class FirestoreDatabase: Sendable {
     self.locks = locks
     self.transactions = transactions
     hub = WatchHub(rows, options)
+    indexes = IndexBuilder(name, rows, options)
   }
 
   /// A number for a commit's footprint, unique in this process.

@@ -3,6 +3,8 @@
 //     documents   01 | parent path | collection id | document id           -> format, times, fields
 //     indexes     02 | parent path | collection id | field path | kind | value | document id   -> nothing
 //     groups      03 | collection id | whole path, segment by segment      -> nothing
+//     composites  04 | number of the index | …                             -> see CompositeIndex
+//     indexing    05                                                       -> which indexes there are: see IndexState
 //
 // Parts are written by `IndexKeyEncoder`. A path ends in 01, which sorts below every segment (02 a number, 03 text),
 // so a collection's documents are neighbours, whatever lies below them, and everything below a document is one range.
@@ -19,6 +21,9 @@ enum KeyLayout {
   static let documents: UInt8 = 0x01
   static let indexes: UInt8 = 0x02
   static let groups: UInt8 = 0x03
+  static let composites: UInt8 = 0x04
+  /// The row that says which indexes there are.
+  static let indexing: Key = [0x05]
 
   /// How a field's value stands in an index.
   enum EntryKind: UInt8 {
@@ -52,6 +57,18 @@ enum KeyLayout {
     for segment in segments.dropLast() { encoder.append(segment: segment) }
     encoder.append(raw: [pathEnd])
     encoder.append(segment: segments.last ?? "")
+  }
+
+  /// All rows of a composite index begin with this.
+  static func composite(_ number: UInt32) -> Key {
+    [composites] + withUnsafeBytes(of: number.bigEndian) { Array($0) }
+  }
+
+  /// All rows of a composite index for documents of one collection begin with this.
+  static func composite(_ number: UInt32, of collection: ResourcePath) -> Key {
+    var encoder = IndexKeyEncoder(prefix: composite(number))
+    appendCollection(of: collection.segments[...], to: &encoder)
+    return encoder.bytes
   }
 
   /// All rows of documents directly under a parent, in any collection, begin with this.
@@ -99,6 +116,18 @@ enum KeyLayout {
     guard let parent = decoder.path(), let collection = decoder.segment(), let id = decoder.segment(),
       decoder.isAtEnd
     else { return nil }
+    return ResourcePath(parent.segments + [collection, id])
+  }
+
+  /// The path of the document that an automatic index entry belongs to; nil if the key is none.
+  static func documentPath(ofIndexEntry key: Key) -> ResourcePath? {
+    guard key.first == indexes else { return nil }
+    var decoder = IndexKeyDecoder(key, from: 1)
+    guard let parent = decoder.path(), let collection = decoder.segment(), decoder.fieldPath() != nil,
+      let end = IndexValue.end(in: key, from: decoder.position + 1)
+    else { return nil }
+    var name = IndexKeyDecoder(key, from: end)
+    guard let id = name.segment(), name.isAtEnd else { return nil }
     return ResourcePath(parent.segments + [collection, id])
   }
 

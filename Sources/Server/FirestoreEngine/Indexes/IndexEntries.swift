@@ -2,7 +2,7 @@
 //
 // Every field, and every field of a map inside, has an entry with its value, read forwards for ascending and
 // backwards for descending order; an array has one more for each distinct element. Vectors have their own entry,
-// elements of arrays none of their own below them.
+// elements of arrays none of their own below them. Exempted fields have none.
 //
 // Invariant: entries are sorted and distinct, so that what a write changes is one merge of two lists.
 
@@ -12,10 +12,15 @@ import OrderedStore
 /// Builds the index entries of documents.
 enum IndexEntries {
   /// The keys of all entries of a document, ascending.
+  /// - Parameters:
+  ///   - rules: which fields have entries; nil for all.
+  ///   - isLimited: whether there may be too many: not of a document that is stored already.
   /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries.
-  static func keys(of fields: MapValue, at path: ResourcePath) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path, fields: fields.count)
-    try builder.add(fields, below: builder.prefix)
+  static func keys(
+    of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, isLimited: Bool = true
+  ) throws(FirestoreError) -> [Key] {
+    var builder = Builder(path, fields: fields.count, isLimited: isLimited)
+    try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
     return builder.keys
   }
@@ -34,8 +39,10 @@ enum IndexEntries {
     /// What every entry begins with.
     let prefix: Key
     private let id: [UInt8]
+    private let isLimited: Bool
 
-    init(_ path: ResourcePath, fields: Int) {
+    init(_ path: ResourcePath, fields: Int, isLimited: Bool) {
+      self.isLimited = isLimited
       prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
       id = KeyLayout.segment(path.segments.last ?? "")
       self.path = path
@@ -45,24 +52,29 @@ enum IndexEntries {
     }
 
     /// Adds the entries of a map's fields; their keys begin with `names`, which the names of the maps around end.
-    mutating func add(_ fields: MapValue, below names: Key) throws(FirestoreError) {
+    mutating func add(
+      _ fields: MapValue, below names: Key, _ rules: FieldRules?
+    ) throws(FirestoreError) {
       for entry in fields.entries {
         var key = IndexKeyEncoder(prefix: names, room: entry.key.utf8.count + 24 + id.count)
         key.append(fieldName: entry.key)
         fieldNames.append(entry.key)
         namesBytes += entry.key.utf8.count + 1
         defer { namesBytes -= (fieldNames.popLast()?.utf8.count ?? 0) + 1 }
-        try checkSize(entry.value)
+        let rules = rules?.child(entry.key)
+        let hasValue = rules?.value != false
+        if hasValue { try checkSize(entry.value) }
         switch entry.value {
         case .map(let map):
           let inner = key.bytes
-          try finish(key, .value, IndexValue.encode(entry.value))
-          try add(map, below: inner)
+          if hasValue { try finish(key, .value, IndexValue.encode(entry.value)) }
+          try add(map, below: inner, rules)
         case .array(let elements):
           let field = key
-          try finish(key, .value, IndexValue.encode(entry.value))
-          try add(elements, at: field)
+          if hasValue { try finish(key, .value, IndexValue.encode(entry.value)) }
+          if rules?.elements != false { try add(elements, at: field) }
         default:
+          guard hasValue else { break }
           key.endFieldPath()
           key.append(raw: KeyLayout.EntryKind.value.rawValue)
           key.append(entry.value)
@@ -74,7 +86,7 @@ enum IndexEntries {
     /// Refuses an entry of the current field that is too large.
     private func checkSize(_ value: Value) throws(FirestoreError) {
       let size = entryBytes + namesBytes
-      guard size + Limits.indexedValueBytes > EngineLimits.indexEntryBytes else { return }
+      guard isLimited, size + Limits.indexedValueBytes > EngineLimits.indexEntryBytes else { return }
       let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
       guard whole > EngineLimits.indexEntryBytes else { return }
       throw .invalidArgument(
@@ -111,6 +123,7 @@ enum IndexEntries {
       keys.append(encoder.bytes)
       count += 2
       bytes += encoder.bytes.count
+      guard isLimited else { return }
       if count > EngineLimits.indexEntries {
         throw .invalidArgument(
           "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(EngineLimits.indexEntries) index "

@@ -12,7 +12,8 @@ struct Candidate {
   var document: StoredDocument
   /// The encoding of the first order field, for sources in its order.
   var value: ArraySlice<UInt8> = []
-  /// The index entry that led here, for sources that are one index.
+  /// The index entry that led here, for sources that are one index; of a composite one the part behind what the query
+  /// fixes.
   var entry: Key = []
 }
 
@@ -27,6 +28,8 @@ enum ReadingPlace: Sendable {
   case ids([KeyRange?])
   /// Behind a path, for walks over a subtree.
   case path(ResourcePath)
+  /// At the entries of the ranges of a composite index.
+  case ranges([KeyRange])
 }
 
 /// Reads a plan's source.
@@ -52,6 +55,7 @@ struct Candidates {
   private var names: ArraySlice<ResourcePath> = []
   private var ids: IDUnion
   private var idBounds: [KeyRange?] = []
+  private var composite: CompositeUnion?
   private var walked: ResourcePath?
   private var isWalkDone = false
   /// The document rows that were looked at, if they are recorded.
@@ -94,6 +98,10 @@ struct Candidates {
     case .index(_, _, let range):
       rest = range
       if case .range(let range) = place { rest = range }
+    case .composite(let scan):
+      var ranges = scan.streams.map(\.range)
+      if case .ranges(let rest) = place { ranges = rest }
+      composite = CompositeUnion(scan, ranges, view, allowance, reverse: plan.reverse)
     case .rows(let range):
       rest = range
       if case .range(let range) = place { rest = range }
@@ -120,6 +128,7 @@ struct Candidates {
     case .nothing, .names: nil
     case .entries: .ids(ids.bounds(within: idBounds))
     case .index, .rows, .group: rest.map { .range($0) }
+    case .composite: composite.map { .ranges($0.remainders) }
     case .subtree: walked.map { .path($0) }
     }
   }
@@ -131,6 +140,7 @@ struct Candidates {
     case .nothing, .names: false
     case .entries: true
     case .index, .rows, .group: rest.map { !$0.isEmpty } ?? false
+    case .composite: composite?.remainders.contains { !$0.isEmpty } ?? false
     case .subtree: !isWalkDone && walked != nil
     }
   }
@@ -169,6 +179,7 @@ struct Candidates {
       return true
     case .entries(let collection, _, _): return try fillFromEntries(collection)
     case .index(let collection, let prefix, _): return try fillFromIndex(collection, prefix)
+    case .composite(let scan): return try fillFromComposite(scan)
     case .rows: return try fillFromRows()
     case .group: return try fillFromGroup()
     case .subtree(let parent): return try fillFromSubtree(parent)
@@ -209,6 +220,20 @@ struct Candidates {
       ahead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
     }
     return !entries.isEmpty
+  }
+
+  private mutating func fillFromComposite(_ scan: CompositeScan) throws -> Bool {
+    var count = 0
+    while count < batch, let next = try composite?.next() {
+      count += 1
+      guard let path = scan.index.path(of: next.row, in: scan.collection),
+        let name = DocumentName(database: database, path: path)
+      else { continue }
+      let tie = next.row.tieEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
+      ahead.append(
+        .row(name, KeyLayout.document(path), value: tie ?? [], entry: Array(next.row.key[next.start...])))
+    }
+    return count > 0
   }
 
   private mutating func fillFromGroup() throws -> Bool {

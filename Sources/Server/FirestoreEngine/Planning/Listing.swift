@@ -83,7 +83,7 @@ extension FirestoreDatabase {
       let prepared = try PreparedQuery(query)
       if session.transaction != nil {
         let plan = try await rows.read(at: session.version) { view in
-          var run = QueryRun(prepared)
+          var run = QueryRun(prepared, self.indexes)
           return try run.makePlan(view)
         }
         try await lock(&session, keys: plan.keys, ranges: plan.ranges)
@@ -106,7 +106,7 @@ extension FirestoreDatabase {
     let recordsKeys = session.transaction != nil
     return try await read(&session) { view in
       _ = try self.authorise(caller, .query(query.query), in: view)
-      var run = QueryRun(query, recordsKeys: recordsKeys)
+      var run = QueryRun(query, self.indexes, recordsKeys: recordsKeys)
       var listed = ListedPage(size: size)
       while true {
         let page = try run.nextPage(view, name)

@@ -14,6 +14,13 @@ extension Planner {
     }
     switch plan.source {
     case .nothing: return []
+    case .composite(let scan):
+      let index = scan.index.index
+      return [
+        QueryExplanation.Index(
+          queryScope: index.scope == .collection ? "Collection" : "Collection group",
+          properties: index.properties(reversed: plan.reverse))
+      ]
     case .names, .rows: return [index("Collection", [])]
     case .group: return [index("Collection group", [])]
     case .subtree: return [index("Database", [])]

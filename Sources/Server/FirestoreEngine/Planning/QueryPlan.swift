@@ -1,7 +1,8 @@
 // How a query will be answered: from which rows, in which order they come, and what a transaction locks for it.
 //
-// Preference: documents by name; equalities (also array membership, and their alternatives) by intersecting index
-// entries; else the index of the first order field; else the rows of the collection. Where the rows do not come in the
+// Preference: documents by name; a composite index that gives all equalities and the order; equalities (also array membership, and their alternatives) by intersecting index
+// entries; else a composite index that gives the order and some of the equalities; else the index of the first order
+// field; else the rows of the collection. Where the rows do not come in the
 // query's order, results are sorted in memory. Whatever comes is checked against the whole query, so a plan may give too
 // much, but never too little.
 
@@ -20,6 +21,8 @@ struct QueryPlan: Sendable {
     case entries(ResourcePath, prefixes: [[Key]], ids: KeyRange)
     /// A collection's documents in the order of one field: the entries of a range after a prefix.
     case index(ResourcePath, prefix: Key, KeyRange)
+    /// A composite index's entries, in the query's order.
+    case composite(CompositeScan)
     /// Document rows of a range.
     case rows(KeyRange)
     /// Group rows of a range.
@@ -49,6 +52,7 @@ struct QueryPlan: Sendable {
     case .nothing, .names: []
     case .entries(_, let prefixes, _): prefixes.flatMap { $0.map { KeyRange(prefix: $0) } }
     case .index(_, _, let range), .rows(let range), .group(let range): [range]
+    case .composite(let scan): scan.streams.map(\.range)
     case .subtree(let parent): [KeyRange(prefix: KeyLayout.subtree(of: parent))]
     }
   }
@@ -63,13 +67,26 @@ struct QueryPlan: Sendable {
 /// Makes plans.
 struct Planner {
   let query: PreparedQuery
-  private var normalized: NormalizedQuery { query.normalized }
+  /// The indexes that there are.
+  let indexes: IndexSet
+  /// The version that is read.
+  let version: Version
+  var normalized: NormalizedQuery { query.normalized }
 
-  init(_ query: PreparedQuery) { self.query = query }
+  init(_ query: PreparedQuery, _ indexes: IndexSet, at version: Version) {
+    self.query = query
+    self.indexes = indexes
+    self.version = version
+  }
+
+  /// The conditions' alternatives that something may meet.
+  var alternatives: [[FilterTerm]] {
+    normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
+  }
 
   /// The plan of the query. `isCommon` tells whether an index prefix has many entries.
   func plan(isCommon: (Key) throws -> Bool) rethrows -> QueryPlan {
-    let alternatives = normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
+    let alternatives = alternatives
     let reverse = query.orders.first?.direction == .descending
     if alternatives.isEmpty { return QueryPlan(source: .nothing, arrangement: .exact, reverse: false) }
     if let names = names(alternatives) {
@@ -79,6 +96,7 @@ struct Planner {
     case .collection(let path):
       return try plan(collection: path, alternatives, reverse, isCommon)
     case .group(let id):
+      if let scan = composite(in: nil, id, alternatives) { return scan.plan }
       let range = KeyRange(prefix: KeyLayout.group(id, below: normalized.parent.path))
       return QueryPlan(
         source: .group(range), arrangement: query.nameDirection == nil ? .unordered : .exact,
@@ -99,6 +117,8 @@ struct Planner {
     collection path: ResourcePath, _ alternatives: [[FilterTerm]], _ reverse: Bool,
     _ isCommon: (Key) throws -> Bool
   ) rethrows -> QueryPlan {
+    let composite = composite(in: path, path.id ?? "", alternatives)
+    if let composite, composite.isWhole { return composite.plan }
     let prefixes = alternatives.map { $0.compactMap { entryPrefix(of: $0, in: path) } }
     let ids = idBounds(alternatives)
     if prefixes.allSatisfy({ !$0.isEmpty }) {
@@ -112,11 +132,16 @@ struct Planner {
         && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
       if !readsMuch { return entries }
     }
+    if let composite { return composite.plan }
     guard query.nameDirection == nil, let first = query.orders.first else {
       let prefix = KeyLayout.collection(path)
       let range = KeyRange(
         start: prefix + ids.start, end: ids.end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
       return QueryPlan(source: .rows(range), arrangement: .exact, reverse: reverse)
+    }
+    guard indexes.mayUse(first.field, isElement: false, in: path.id ?? "", at: version) else {
+      return QueryPlan(
+        source: .rows(KeyRange(prefix: KeyLayout.collection(path))), arrangement: .unordered, reverse: false)
     }
     let prefix = KeyLayout.index(first.field, .value, of: path)
     let bounds = valueBounds(first, alternatives)
@@ -133,7 +158,6 @@ struct Planner {
   /// The fields whose entries an intersection reads, in the order of the query's conditions.
   var intersected: [(field: FieldPath, isElement: Bool)] {
     guard case .collection(let path) = query.scope else { return [] }
-    let alternatives = normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
     return alternatives.joined().compactMap { term in
       guard entryPrefix(of: term, in: path) != nil else { return nil }
       if case .field(let filter) = term, filter.op == .arrayContains { return (term.field, true) }
@@ -142,7 +166,7 @@ struct Planner {
   }
 
   /// Whether no document meets a term.
-  private static func isImpossible(_ term: FilterTerm) -> Bool {
+  static func isImpossible(_ term: FilterTerm) -> Bool {
     guard case .field(let filter) = term else { return false }
     switch filter.op {
     case .equal, .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual:
@@ -158,6 +182,9 @@ struct Planner {
       KeyLayout.index(field, kind, of: path) + IndexValue.encode(value)
     }
     guard !term.field.isDocumentID else { return nil }
+    var isElement = false
+    if case .field(let filter) = term { isElement = filter.op == .arrayContains }
+    guard indexes.mayUse(term.field, isElement: isElement, in: path.id ?? "", at: version) else { return nil }
     switch term {
     case .unary(let filter) where filter.op == .isNull: return entry(filter.field, .value, .null)
     case .unary(let filter) where filter.op == .isNaN: return entry(filter.field, .value, .double(.nan))
@@ -169,7 +196,7 @@ struct Planner {
   }
 
   /// The documents that the query asks for by name; nil unless every alternative does.
-  private func names(_ alternatives: [[FilterTerm]]) -> [ResourcePath]? {
+  func names(_ alternatives: [[FilterTerm]]) -> [ResourcePath]? {
     var names: [ResourcePath] = []
     var seen: Set<ResourcePath> = []
     for terms in alternatives {
@@ -222,38 +249,61 @@ struct Planner {
 
   /// The encoded values between which the first order field of every result lies.
   private func valueBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
-    var bounds = KeyRange(start: [], end: nil)
-    func narrow(from key: [UInt8]) { if bounds.start.lexicographicallyPrecedes(key) { bounds.start = key } }
-    func narrow(to end: [UInt8]?) {
-      guard let end else { return }
-      if bounds.end.map({ end.lexicographicallyPrecedes($0) }) ?? true { bounds.end = end }
+    var bounds = filterBounds(order, alternatives)
+    let isAscending = order.direction == .ascending
+    if let value = normalized.startAt?.values.first {
+      let key = IndexValue.encode(value)
+      if isAscending {
+        bounds.narrow(from: key)
+      } else {
+        bounds.narrow(to: KeyRange.successor(ofPrefix: key))
+      }
     }
+    if let value = normalized.endAt?.values.first {
+      let key = IndexValue.encode(value)
+      if isAscending {
+        bounds.narrow(to: KeyRange.successor(ofPrefix: key))
+      } else {
+        bounds.narrow(from: key)
+      }
+    }
+    return bounds
+  }
+
+  /// The encoded values between which the conditions keep an order field.
+  func filterBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
+    var bounds = KeyRange(start: [], end: nil)
     // Inclusive where a cut value ties with its neighbours; the matcher decides.
     if alternatives.count == 1 {
       for case .field(let filter) in alternatives[0] where filter.field == order.field {
         let key = IndexValue.encode(filter.value)
         switch filter.op {
+        case .equal:
+          bounds.narrow(from: key)
+          bounds.narrow(to: KeyRange.successor(ofPrefix: key))
         case .greaterThan, .greaterThanOrEqual:
           let excludes = filter.op == .greaterThan && IndexValue.isExact(filter.value)
-          narrow(from: excludes ? KeyRange.successor(ofPrefix: key) ?? key : key)
-          narrow(to: IndexBounds.end(of: filter.value.kind))
+          bounds.narrow(from: excludes ? KeyRange.successor(ofPrefix: key) ?? key : key)
+          bounds.narrow(to: IndexBounds.end(of: filter.value.kind))
         case .lessThan, .lessThanOrEqual:
           let excludes = filter.op == .lessThan && IndexValue.isExact(filter.value)
-          narrow(from: IndexBounds.rangeStart(of: filter.value.kind))
-          narrow(to: excludes ? key : KeyRange.successor(ofPrefix: key))
+          bounds.narrow(from: IndexBounds.rangeStart(of: filter.value.kind))
+          bounds.narrow(to: excludes ? key : KeyRange.successor(ofPrefix: key))
         default: break
         }
       }
     }
-    let isAscending = order.direction == .ascending
-    if let value = normalized.startAt?.values.first {
-      let key = IndexValue.encode(value)
-      if isAscending { narrow(from: key) } else { narrow(to: KeyRange.successor(ofPrefix: key)) }
-    }
-    if let value = normalized.endAt?.values.first {
-      let key = IndexValue.encode(value)
-      if isAscending { narrow(to: KeyRange.successor(ofPrefix: key)) } else { narrow(from: key) }
-    }
     return bounds
+  }
+}
+
+extension KeyRange {
+  /// Moves the start up to a key.
+  mutating func narrow(from key: Key) { if start.lexicographicallyPrecedes(key) { start = key } }
+
+  /// Moves the end down to a key; nil for no bound.
+  mutating func narrow(to key: Key?) {
+    guard let key else { return }
+    if end.map({ key.lexicographicallyPrecedes($0) }) ?? true { end = key }
   }
 }

@@ -11,6 +11,7 @@ extension FirestoreDatabase {
   ) async throws {
     var session = try await beginRead(consistency, as: caller)
     do {
+      try await requireIndex(for: query, session, as: caller)
       let read: QueryReads
       if explain == .plan {
         read = try await plan(query, &session, as: caller, deliver: deliver)
@@ -26,6 +27,17 @@ extension FirestoreDatabase {
     }
   }
 
+  /// Refuses a query for want of an index, where that was chosen; not to those who may not run it at all.
+  private func requireIndex(
+    for query: PreparedQuery, _ session: ReadSession, as caller: Caller
+  ) async throws {
+    guard options.requiresIndexes else { return }
+    try await rows.read(at: session.version) { view in
+      _ = try self.authorise(caller, .query(query.query), in: view)
+      try self.requireIndex(for: query)
+    }
+  }
+
   /// Answers a query with its plan alone.
   private func plan(
     _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
@@ -33,9 +45,9 @@ extension FirestoreDatabase {
   ) async throws -> QueryReads {
     let indexes = try await read(&session) { view in
       _ = try self.authorise(caller, .query(query.query), in: view)
-      var run = QueryRun(query)
+      var run = QueryRun(query, self.indexes)
       _ = try run.makePlan(view)
-      return run.indexes
+      return run.used
     }
     try await deliver(
       QueryPage(
@@ -52,7 +64,8 @@ extension FirestoreDatabase {
   ) async throws -> QueryReads {
     let started = options.clock.now()
     var run = QueryRun(
-      query, recordsKeys: session.transaction != nil, counts: explain == .analyze, scanRows: options.scanRows)
+      query, indexes, recordsKeys: session.transaction != nil, counts: explain == .analyze,
+      scanRows: options.scanRows)
     var ranges: [KeyRange] = []
     if session.transaction != nil {
       // What is scanned is locked before it is looked at.
@@ -113,7 +126,7 @@ extension FirestoreDatabase {
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
-    var run = QueryRun(query, scanRows: options.scanRows)
+    var run = QueryRun(query, indexes, scanRows: options.scanRows)
     var session = ReadSession(version: version)
     while true {
       let (next, found) = try await nextPage(run, &session, nil)
@@ -155,7 +168,7 @@ private struct ResultTally {
   func explanation(_ run: QueryRun, microseconds: UInt64) -> QueryExplanation {
     let billable = returned + skipped
     return QueryExplanation(
-      indexesUsed: run.indexes,
+      indexesUsed: run.used,
       statistics: .init(
         resultsReturned: returned, microseconds: max(Int(clamping: microseconds), 1),
         readOperations: max(billable, 1), entriesScanned: run.cost.entries,

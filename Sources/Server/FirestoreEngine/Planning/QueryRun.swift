@@ -26,6 +26,7 @@ struct QueryRun: Sendable {
   }
 
   let query: PreparedQuery
+  private let indexes: IndexBuilder
   private let sortBytes: Int
   private let recordsKeys: Bool
   private let counts: Bool
@@ -54,10 +55,11 @@ struct QueryRun: Sendable {
   ///   - sortBytes: bytes of results that may be held to sort them.
   ///   - scanRows: rows that one page goes over.
   init(
-    _ query: PreparedQuery, recordsKeys: Bool = false, counts: Bool = false,
+    _ query: PreparedQuery, _ indexes: IndexBuilder, recordsKeys: Bool = false, counts: Bool = false,
     sortBytes: Int = EngineLimits.sortBytes, scanRows: Int = EngineLimits.scanRows
   ) {
     self.query = query
+    self.indexes = indexes
     self.scanRows = scanRows
     self.recordsKeys = recordsKeys
     self.counts = counts
@@ -69,7 +71,9 @@ struct QueryRun: Sendable {
   /// Makes the plan, if there is none yet.
   mutating func makePlan(_ view: any ReadView) throws -> QueryPlan {
     if let plan { return plan }
-    let plan = try Planner(query).plan { prefix in
+    // Looked at after the view was made: the set is that of its version, or a later one that knows of it.
+    let planner = Planner(query, indexes.current, at: view.version)
+    let plan = try planner.plan { prefix in
       var count = 0
       try view.scan(KeyRange(prefix: prefix), reverse: false) { _, _, _ in
         count += 1
@@ -78,6 +82,7 @@ struct QueryRun: Sendable {
       return count >= QueryRun.commonEntries
     }
     self.plan = plan
+    used = planner.indexes(of: plan)
     return plan
   }
 
@@ -106,7 +111,7 @@ struct QueryRun: Sendable {
   }
 
   /// The indexes that the plan reads, once there is one.
-  var indexes: [QueryExplanation.Index] { plan.map { Planner(query).indexes(of: $0) } ?? [] }
+  private(set) var used: [QueryExplanation.Index] = []
 
   private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
@@ -168,6 +173,12 @@ struct QueryRun: Sendable {
   private mutating func goOn(
     at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
   ) {
+    if case .composite(let scan) = plan.source {
+      let ranges = scan.remainder(after: candidate.entry, including: including, reverse: plan.reverse)
+      place = .ranges(ranges)
+      unread = ranges.count == 1 ? ranges.first : nil
+      return
+    }
     guard case .index(_, _, let range) = plan.source else {
       place = .after(candidate.document)
       unread = candidates.unread

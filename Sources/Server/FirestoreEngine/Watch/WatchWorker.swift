@@ -167,6 +167,7 @@ actor WatchWorker {
     do {
       target.dependencies = try await authorise(target, target.selection, at: version, stream)
       stream.hub.depend(on: target.dependencies, registration, of: stream)
+      if case .query(let query) = target.selection { try stream.database.requireIndex(for: query) }
       try await emit(.targetChange(TargetChange(.add, [id])), stream)
       try await load(&target, request, from: start, at: version, stream)
     } catch {

@@ -29,6 +29,8 @@ public struct ServeFlags: Sendable {
   public var tlsKey: String?
   /// `--config`.
   public var config: String?
+  /// `--indexes`.
+  public var indexes: String?
   /// `--log-level`.
   public var logLevel: Logger.Level?
 
@@ -78,6 +80,13 @@ extension HearthConfiguration {
     configuration.tls = try tls(
       flags.tlsCertificate ?? variables.text("HEARTH_TLS_CERT"),
       flags.tlsKey ?? variables.text("HEARTH_TLS_KEY"))
+    if let mode = flags.indexes ?? variables.text("HEARTH_INDEXES") {
+      guard let mode = IndexMode(rawValue: mode) else {
+        throw HearthError("--indexes must be automatic or strict, not '\(mode)' (or HEARTH_INDEXES).")
+      }
+      configuration.indexes = mode
+    }
+    configuration.indexFiles = file.indexFiles
     let logLevel = try variables.logLevel("HEARTH_LOG_LEVEL")
     configuration.logLevel = flags.logLevel ?? logLevel ?? configuration.logLevel
     try configuration.validate()

@@ -14,6 +14,7 @@ struct FirebaseJSON: Equatable {
   var firestore = Emulator()
   var database = Emulator()
   var hub = Emulator()
+  var indexFiles: [HearthConfiguration.IndexFile] = []
 
   init() {}
 
@@ -38,6 +39,7 @@ struct FirebaseJSON: Equatable {
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
+    indexFiles = try Self.indexFiles(root["firestore"], path)
   }
 
   /// The first rules file of a product's section, which is an object, or an array of them for several databases.
@@ -46,6 +48,27 @@ struct FirebaseJSON: Equatable {
     return entries.lazy.compactMap { $0.object?["rules"] }.first { $0 != .null }.map {
       $0.string ?? "(inline)"
     }
+  }
+
+  /// The index files of one database, or of several; they lie where this file does.
+  private static func indexFiles(
+    _ section: JSONValue?, _ path: String
+  ) throws(HearthError) -> [HearthConfiguration.IndexFile] {
+    let entries = section?.array ?? section.map { [$0] } ?? []
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    var files: [HearthConfiguration.IndexFile] = []
+    for entry in entries {
+      guard let value = entry.object?["indexes"], value != .null else { continue }
+      guard let file = value.string, !file.isEmpty else {
+        throw HearthError("\(path): firestore.indexes must be the name of a file.")
+      }
+      let database = entry.object?["database"]?.string ?? "(default)"
+      guard !files.contains(where: { $0.database == database }) else {
+        throw HearthError("\(path): firestore names indexes of the database '\(database)' twice.")
+      }
+      files.append(.init(database: database, path: file.hasPrefix("/") ? file : folder + file))
+    }
+    return files
   }
 
   private static func emulator(

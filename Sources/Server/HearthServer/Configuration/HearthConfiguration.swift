@@ -41,8 +41,34 @@ public struct HearthConfiguration: Sendable {
     }
   }
 
+  /// What happens to a query that the hosted product would not answer without another index.
+  public enum IndexMode: String, Sendable {
+    /// It is answered.
+    case automatic
+    /// It is refused, with the product's error.
+    case strict
+  }
+
+  /// A file that chooses indexes.
+  public struct IndexFile: Sendable, Equatable {
+    /// The id of the databases that it is for.
+    public var database: String
+    /// Where it is.
+    public var path: String
+
+    /// Names a file.
+    public init(database: String = "(default)", path: String) {
+      self.database = database
+      self.path = path
+    }
+  }
+
   /// Where data is kept.
   public var storage: Storage
+  /// Which queries are answered.
+  public var indexes = IndexMode.automatic
+  /// The files that choose Firestore's indexes.
+  public var indexFiles: [IndexFile] = []
   /// The project that database namespaces belong to which name none themselves.
   public var project = "demo-project"
   /// Where Cloud Firestore listens.

@@ -1,0 +1,197 @@
+// A composite index: what it holds, and the rows it holds it in.
+//
+//     composites  04 | number (4) | collection path, for the scope of one collection | values | name
+//                 -> where each value ends in the key (2 bytes each)
+//
+// The path is written as in document rows, a value as in automatic entries, inverted where its order is descending; the
+// name is the document's id, for a collection group its whole path, inverted if names descend. Example: number 7 over
+// `books` with `genre` ascending and `pages` descending has for `books/b1` {genre: "sf", pages: 1} the row
+// 04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE.
+//
+// Invariant: a document has entries only if it has all fields, and of an array one for each distinct element. Values
+// whose encodings reach `IndexValue.cutLength` may be equal in an entry although they differ.
+
+import FirestoreModel
+import OrderedStore
+
+/// What an index holds.
+struct CompositeIndex: Hashable, Sendable, Codable {
+  /// How a field is kept.
+  enum Mode: String, Hashable, Sendable, Codable { case ascending, descending, contains }
+
+  /// A field of the index.
+  struct Part: Hashable, Sendable, Codable {
+    let segments: [String]
+    var mode: Mode
+
+    init(_ field: FieldPath, _ mode: Mode) {
+      segments = field.segments
+      self.mode = mode
+    }
+
+    var field: FieldPath { FieldPath(segments: segments) ?? .documentID }
+  }
+
+  let collectionID: String
+  let scope: IndexConfiguration.Scope
+  var parts: [Part]
+  var namesDescend: Bool
+
+  /// The index with the same entries the other way round: one serves for both.
+  var reversed: CompositeIndex {
+    var index = self
+    for place in index.parts.indices {
+      switch index.parts[place].mode {
+      case .ascending: index.parts[place].mode = .descending
+      case .descending: index.parts[place].mode = .ascending
+      case .contains: break
+      }
+    }
+    index.namesDescend.toggle()
+    return index
+  }
+
+  /// This index or its reverse: the one whose first ordered field ascends.
+  var canonical: CompositeIndex {
+    let first = parts.first { $0.mode != .contains }
+    return first.map { $0.mode == .descending } ?? namesDescend ? reversed : self
+  }
+
+  /// The fields in words: `(genre ASC, pages DESC, __name__ DESC)`.
+  func properties(reversed: Bool = false) -> String {
+    let index = reversed ? self.reversed : self
+    let fields = index.parts.map { part in
+      switch part.mode {
+      case .ascending: "\(part.field) ASC"
+      case .descending: "\(part.field) DESC"
+      case .contains: "\(part.field) CONTAINS"
+      }
+    }
+    return "(" + (fields + ["__name__ \(index.namesDescend ? "DESC" : "ASC")"]).joined(separator: ", ") + ")"
+  }
+
+  /// The index in words.
+  var description: String {
+    "\(scope == .collection ? "collection" : "collection group") \(collectionID) on \(properties())"
+  }
+}
+
+/// An index with its number, under which its rows lie.
+struct NumberedIndex: Hashable, Sendable {
+  let number: UInt32
+  let index: CompositeIndex
+
+  /// All rows of the index begin with this.
+  var prefix: Key { KeyLayout.composite(number) }
+
+  /// All rows of the index for documents of a collection begin with this; of a group index, all rows.
+  func prefix(in collection: ResourcePath) -> Key {
+    index.scope == .collection ? KeyLayout.composite(number, of: collection) : prefix
+  }
+
+  /// The rows that a document has in the index.
+  /// - Parameter isLimited: whether an entry above the limit on its size is an error; else there is none.
+  /// - Throws: INVALID_ARGUMENT for such an entry.
+  func entries(
+    of fields: MapValue, at path: ResourcePath, isLimited: Bool = true
+  ) throws(FirestoreError) -> [(Key, StoredValue)] {
+    var entries: [Partial] = [Partial(key: prefix(in: ResourcePath(Array(path.segments.dropLast()))))]
+    let start = entries[0].key.count
+    for part in index.parts {
+      guard let value = fields.value(at: part.field) else { return [] }
+      guard part.mode == .contains else {
+        let bytes = NumberedIndex.encode(value, part.mode)
+        for place in entries.indices { entries[place].append(bytes) }
+        continue
+      }
+      guard case .array(let elements) = value else { return [] }
+      let distinct = Set(elements.map { IndexValue.encode($0) })
+      entries = entries.flatMap { entry in
+        distinct.map { bytes in
+          var entry = entry
+          entry.append(bytes)
+          return entry
+        }
+      }
+    }
+    var name = IndexKeyEncoder()
+    if index.scope == .collection {
+      name.append(segment: path.segments.last ?? "")
+    } else {
+      name.append(path)
+    }
+    let nameBytes = index.namesDescend ? name.bytes.map { ~$0 } : name.bytes
+    for entry in entries where entry.key.count - start > EngineLimits.compositeEntryBytes {
+      guard isLimited else { return [] }
+      throw .invalidArgument(
+        "An entry of the document in the index of \(index.description) has \(entry.key.count - start) bytes; at most "
+          + "\(EngineLimits.compositeEntryBytes) are allowed.")
+    }
+    return entries.map { ($0.key + nameBytes, $0.ends) }
+  }
+
+  /// The bytes of a value in an entry.
+  static func encode(_ value: Value, _ mode: CompositeIndex.Mode) -> [UInt8] {
+    let bytes = IndexValue.encode(value)
+    return mode == .descending ? bytes.map { ~$0 } : bytes
+  }
+
+  /// The document that a row stands for; nil if it is none of this index.
+  func path(of row: CompositeRow, in collection: ResourcePath?) -> ResourcePath? {
+    let name = row.key[row.namesStart...].map { index.namesDescend ? ~$0 : $0 }
+    var decoder = IndexKeyDecoder(name)
+    guard index.scope == .collection else { return decoder.path() }
+    guard let id = decoder.segment(), decoder.isAtEnd else { return nil }
+    if let collection { return collection.appending(id) }
+    var head = IndexKeyDecoder(row.key, from: prefix.count)
+    guard let parent = head.path(), let collection = head.segment() else { return nil }
+    return ResourcePath(parent.segments + [collection, id])
+  }
+
+  private struct Partial {
+    var key: Key
+    var ends: StoredValue = []
+
+    mutating func append(_ bytes: [UInt8]) {
+      key += bytes
+      let end = UInt16(clamping: key.count)
+      ends += [UInt8(end >> 8), UInt8(end & 0xFF)]
+    }
+  }
+}
+
+/// A row of a composite index, taken apart.
+struct CompositeRow {
+  let key: Key
+  /// Where each value ends.
+  let ends: [Int]
+
+  /// Where the values start.
+  let start: Int
+
+  /// Nil if the bytes are no row.
+  init?(_ key: Key, _ value: UnsafeRawBufferPointer, start: Int) {
+    guard value.count.isMultiple(of: 2), start <= key.count else { return nil }
+    var ends: [Int] = []
+    var last = start
+    for place in stride(from: 0, to: value.count, by: 2) {
+      let end = Int(value[place]) << 8 | Int(value[place + 1])
+      guard end >= last, end <= key.count else { return nil }
+      ends.append(end)
+      last = end
+    }
+    self.key = key
+    self.ends = ends
+    self.start = start
+  }
+
+  var namesStart: Int { ends.last ?? key.count }
+
+  /// Where the first value at or after the given one ends that may stand for several; nil if none does.
+  func tieEnd(from part: Int) -> Int? {
+    for place in ends.indices where place >= part {
+      if ends[place] - (place > 0 ? ends[place - 1] : start) >= IndexValue.cutLength { return ends[place] }
+    }
+    return nil
+  }
+}

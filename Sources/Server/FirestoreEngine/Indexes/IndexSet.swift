@@ -1,0 +1,195 @@
+// A database's index state in the form that writes and queries use.
+//
+// Invariant: it is replaced in the sequencer, by the commit that changes the state's row, so that a sequenced write
+// always sees that of its place in the order; a read at a version sees it or a later one, and asks for versions.
+
+import FirestoreModel
+import OrderedStore
+
+/// The indexes of a database.
+struct IndexSet: Sendable {
+  /// What one collection group's documents have.
+  struct Group: Sendable {
+    /// Automatic entries; nil for all.
+    var rules: FieldRules?
+    var composites: [NumberedIndex] = []
+
+    static let automatic = Group()
+  }
+
+  /// An index that queries may use.
+  struct Ready: Sendable {
+    var index: NumberedIndex
+    var since: Version
+  }
+
+  let state: IndexState
+  /// The vector indexes, which have no rows.
+  let vectors: [IndexConfiguration.Index]
+  /// The collection groups whose documents the phase goes over, in the order of their ids' bytes.
+  let pending: [String]
+  /// Whether everything is automatic.
+  let isPlain: Bool
+  /// What documents may have.
+  private let possible: [[UInt8]: Group]
+  /// What documents that are written get.
+  private let kept: [[UInt8]: Group]
+  /// What the target wants.
+  private let wanted: [[UInt8]: Group]
+  private let usableRules: [[UInt8]: FieldRules]
+  private let ready: [[UInt8]: [Ready]]
+
+  /// Nothing but automatic indexes.
+  static let automatic = IndexSet(IndexState())
+
+  init(_ state: IndexState, vectors: [IndexConfiguration.Index] = []) {
+    self.state = state
+    self.vectors = vectors
+    isPlain = state.plans.allSatisfy { $0 == IndexState.Plan() }
+    let groups = state.concernedGroups
+    possible = IndexSet.groups(groups, state.plans, state)
+    wanted = IndexSet.groups(groups, [state.target], state)
+    kept = state.phase == .clearing || state.phase == .settled ? wanted : possible
+    var usableRules: [[UInt8]: FieldRules] = [:]
+    var ready: [[UInt8]: [Ready]] = [:]
+    for group in groups {
+      let key = Array(group.utf8)
+      let target = IndexSet.rules(group, state.target)
+      usableRules[key] =
+        state.phase == .building ? target.intersection(IndexSet.rules(group, state.base)) : target
+      ready[key] = state.composites.compactMap { composite in
+        guard composite.index.collectionID.hasSameUTF8(as: group), composite.failure == nil,
+          state.target.composites.contains(composite.number), let since = composite.readySince
+        else { return nil }
+        return Ready(
+          index: NumberedIndex(number: composite.number, index: composite.index),
+          since: Version(microseconds: since))
+      }
+    }
+    self.usableRules = usableRules
+    self.ready = ready
+    let (possible, wanted) = (possible, wanted)
+    pending = groups.filter { group in
+      let key = Array(group.utf8)
+      let rules = wanted[key]?.rules ?? .automatic
+      switch state.phase {
+      case .building:
+        let base = IndexSet.rules(group, state.base)
+        return rules.intersection(base) != rules || !(IndexSet.unbuilt(state, group).isEmpty)
+      case .clearing: return (possible[key]?.rules ?? .automatic) != rules
+      case .settled, .retiring: return false
+      }
+    }
+  }
+
+  /// The indexes of a collection group that are being built.
+  static func unbuilt(_ state: IndexState, _ group: String) -> [NumberedIndex] {
+    state.composites.filter {
+      state.target.composites.contains($0.number) && $0.readySince == nil && $0.failure == nil
+        && $0.index.collectionID.hasSameUTF8(as: group)
+    }.map { NumberedIndex(number: $0.number, index: $0.index) }
+  }
+
+  /// The automatic entries that a complete plan gives documents of a collection group.
+  static func baseRules(_ state: IndexState, _ group: String) -> FieldRules { rules(group, state.base) }
+
+  private static func rules(_ group: String, _ plan: IndexState.Plan) -> FieldRules {
+    FieldRules(plan.overrides.filter { $0.collectionID.hasSameUTF8(as: group) })
+  }
+
+  private static func groups(
+    _ groups: [String], _ plans: [IndexState.Plan], _ state: IndexState
+  ) -> [[UInt8]: Group] {
+    let numbers = plans.reduce(into: Set<UInt32>()) { $0.formUnion($1.composites) }
+    var result: [[UInt8]: Group] = [:]
+    for group in groups {
+      let rules = plans.map { self.rules(group, $0) }
+      let all = rules.dropFirst().reduce(rules.first ?? .automatic) { $0.union($1) }
+      result[Array(group.utf8)] = Group(
+        rules: all == .automatic ? nil : all,
+        composites: state.composites.filter {
+          numbers.contains($0.number) && $0.failure == nil && $0.index.collectionID.hasSameUTF8(as: group)
+        }.map { NumberedIndex(number: $0.number, index: $0.index) })
+    }
+    return result
+  }
+
+  /// What documents of a collection may have.
+  func possible(in collection: String) -> Group {
+    isPlain ? .automatic : possible[Array(collection.utf8)] ?? .automatic
+  }
+  /// What documents of a collection get when they are written.
+  func kept(in collection: String) -> Group {
+    isPlain ? .automatic : kept[Array(collection.utf8)] ?? .automatic
+  }
+  /// What documents of a collection have for certain: what all complete plans give.
+  func certain(in collection: String) -> Group {
+    if isPlain { return .automatic }
+    guard state.phase == .building || state.phase == .retiring else { return wanted(in: collection) }
+    let rules = IndexSet.rules(collection, state.base)
+    let ready = state.composites.filter {
+      $0.readySince != nil && $0.failure == nil && $0.index.collectionID.hasSameUTF8(as: collection)
+    }
+    return Group(
+      rules: rules == .automatic ? nil : rules,
+      composites: ready.map { NumberedIndex(number: $0.number, index: $0.index) })
+  }
+
+  /// The indexes that writes keep, by number.
+  var numbered: [UInt32: NumberedIndex] {
+    var indexes: [UInt32: NumberedIndex] = [:]
+    for composite in state.composites where composite.failure == nil {
+      indexes[composite.number] = NumberedIndex(number: composite.number, index: composite.index)
+    }
+    return indexes
+  }
+
+  /// What documents of a collection should have.
+  func wanted(in collection: String) -> Group { wanted[Array(collection.utf8)] ?? .automatic }
+
+  /// Whether queries at a version may use a field's automatic entries.
+  func mayUse(_ field: FieldPath, isElement: Bool, in collection: String, at version: Version) -> Bool {
+    if isPlain { return version.microseconds >= state.automaticSince }
+    guard version.microseconds >= state.automaticSince else { return false }
+    guard let rules = usableRules[Array(collection.utf8)] else { return true }
+    return isElement ? rules[field].elements : rules[field].value
+  }
+
+  /// The composite indexes of a collection group that queries at a version may use.
+  func ready(in collection: String, at version: Version) -> [NumberedIndex] {
+    isPlain ? [] : (ready[Array(collection.utf8)] ?? []).filter { $0.since <= version }.map(\.index)
+  }
+}
+
+/// The rows of one document in all its indexes.
+struct DocumentEntries {
+  /// In the automatic indexes, ascending.
+  var automatic: [Key] = []
+  /// In composite ones, ascending.
+  var composite: [(key: Key, value: StoredValue)] = []
+
+  /// What a document without fields at hand has.
+  static let none = DocumentEntries()
+
+  /// - Parameter isLimited: whether there may be too many: not of a document that is stored already.
+  /// - Throws: INVALID_ARGUMENT above the limits on entries.
+  init(
+    of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, isLimited: Bool
+  ) throws(FirestoreError) {
+    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, isLimited: isLimited)
+    guard !group.composites.isEmpty else { return }
+    for index in group.composites {
+      for (key, value) in try index.entries(of: fields, at: path, isLimited: isLimited) {
+        composite.append((key, value))
+      }
+    }
+    if isLimited, composite.count + 2 * automatic.count > EngineLimits.indexEntries {
+      throw .invalidArgument(
+        "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(EngineLimits.indexEntries) index entries."
+      )
+    }
+    composite.sort { compareKeys($0.key, $1.key) < 0 }
+  }
+
+  private init() {}
+}

@@ -1,0 +1,39 @@
+// Gives the Firestore engine the indexes that the project's files choose, at the start and whenever it is told to.
+
+import FirestoreEngine
+import FirestoreModel
+import Foundation
+import Logging
+
+extension HearthConfiguration {
+  /// What each index file says, by database.
+  /// - Throws: ``HearthError`` for the first file that cannot be read or is wrong.
+  func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: IndexConfiguration)] {
+    var all: [(database: String, indexes: IndexConfiguration)] = []
+    for file in indexFiles {
+      let bytes: [UInt8]
+      do {
+        bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file.path)))
+      } catch {
+        throw HearthError("The index file \(file.path) cannot be read: \(error.localizedDescription)")
+      }
+      let parsed = try IndexesJSON(bytes, path: file.path)
+      for warning in parsed.warnings { log.warning("\(warning)") }
+      all.append((file.database, parsed.configuration))
+    }
+    return all
+  }
+}
+
+extension FirestoreEngine {
+  /// Chooses indexes by database.
+  func setIndexes(_ all: [(database: String, indexes: IndexConfiguration)]) async throws(HearthError) {
+    for (database, indexes) in all {
+      do {
+        try await setIndexes(indexes, ofDatabase: database)
+      } catch {
+        throw HearthError("The indexes of the database \(database) cannot be set: \(error.message)")
+      }
+    }
+  }
+}

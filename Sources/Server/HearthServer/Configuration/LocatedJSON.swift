@@ -1,0 +1,81 @@
+// JSON that knows where in its file each value stands, so that a configuration's errors name line and column.
+
+import RealtimeModel
+
+/// A value and the place of its first byte.
+struct LocatedJSON {
+  enum Content {
+    case null
+    case boolean(Bool)
+    case number(Double)
+    case string(String)
+    case array([LocatedJSON])
+    case object([(key: String, value: LocatedJSON)])
+  }
+
+  var content: Content
+  var offset: Int
+
+  /// Parses a file; comments count as space.
+  /// - Throws: ``HearthError`` with line and column.
+  static func parse(_ source: [UInt8], path: String) throws(HearthError) -> LocatedJSON {
+    let bytes = FirebaseJSON.withoutComments(source)
+    let result = bytes.withUnsafeBytes { bytes -> Result<LocatedJSON, JSONError> in
+      do throws(JSONError) {
+        var reader = try JSONReader(unsafeBytes: bytes, limits: JSONLimits(depth: 64, bytes: 4 << 20))
+        let value = try read(&reader)
+        try reader.finish()
+        return .success(value)
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch result {
+    case .success(let value): return value
+    case .failure(let error): throw HearthError("\(path):\(place(of: error.offset, in: source)): \(error)")
+    }
+  }
+
+  private static func read(_ reader: inout JSONReader) throws(JSONError) -> LocatedJSON {
+    let kind = try reader.peekKind()
+    let offset = reader.offset
+    switch kind {
+    case .null:
+      try reader.readNull()
+      return LocatedJSON(content: .null, offset: offset)
+    case .bool: return LocatedJSON(content: .boolean(try reader.readBool()), offset: offset)
+    case .number:
+      switch try reader.readNumber() {
+      case .int(let number): return LocatedJSON(content: .number(Double(number)), offset: offset)
+      case .double(let number): return LocatedJSON(content: .number(number), offset: offset)
+      }
+    case .string: return LocatedJSON(content: .string(try reader.readString()), offset: offset)
+    case .array:
+      var elements: [LocatedJSON] = []
+      try reader.beginArray()
+      while try reader.nextElement() { elements.append(try read(&reader)) }
+      return LocatedJSON(content: .array(elements), offset: offset)
+    case .object:
+      var members: [(key: String, value: LocatedJSON)] = []
+      try reader.beginObject()
+      while let key = try reader.nextKey() { members.append((key, try read(&reader))) }
+      return LocatedJSON(content: .object(members), offset: offset)
+    }
+  }
+
+  /// `line:column` of an offset.
+  static func place(of offset: Int, in source: [UInt8]) -> String {
+    let before = source.prefix(offset)
+    let line = before.count { $0 == UInt8(ascii: "\n") } + 1
+    let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    return "\(line):\(before.count - start + 1)"
+  }
+
+  /// A member of an object; nil if there is none, or null.
+  subscript(key: String) -> LocatedJSON? {
+    guard case .object(let members) = content, let value = members.last(where: { $0.key == key })?.value
+    else { return nil }
+    if case .null = value.content { return nil }
+    return value
+  }
+}

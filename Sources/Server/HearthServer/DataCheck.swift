@@ -1,0 +1,53 @@
+// Checks a data directory that no server has open: whether Firestore's rows agree with each other.
+
+import EmbeddedStore
+public import FirestoreEngine
+import FirestoreModel
+import Foundation
+import OrderedStore
+
+/// Checks data directories.
+public enum DataCheck {
+  /// What was found in one database.
+  public struct Finding: Sendable {
+    /// `projects/P/databases/D`.
+    public var database: String
+    /// What was found.
+    public var report: ConsistencyReport
+  }
+
+  /// Checks every Firestore database in a directory; nothing is changed but what a start would clean up.
+  /// - Throws: ``HearthError`` if there is no such directory, a server has it open, or it cannot be read.
+  public static func run(directory: String) async throws(HearthError) -> [Finding] {
+    guard FileManager.default.fileExists(atPath: directory + "/CURRENT") else {
+      throw HearthError("\(directory) is no data directory of Hearth.")
+    }
+    do {
+      let store = try await EmbeddedStore.open(directory: directory)
+      do {
+        let findings = try await run(store)
+        try await store.close()
+        return findings
+      } catch {
+        try? await store.close()
+        throw error
+      }
+    } catch let error as StoreError where error.code == .locked {
+      throw HearthError("\(error.message). Stop the server before its data is checked.")
+    } catch {
+      throw HearthError("\(directory) cannot be checked: \(error)")
+    }
+  }
+
+  private static func run(_ store: EmbeddedStore) async throws -> [Finding] {
+    let engine = FirestoreEngine(
+      store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
+    var findings: [Finding] = []
+    for name in try await engine.databaseNames() {
+      findings.append(
+        Finding(database: name.description, report: try await ConsistencyCheck.run(name, in: store)))
+    }
+    await engine.shutDown()
+    return findings
+  }
+}

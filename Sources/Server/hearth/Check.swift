@@ -1,0 +1,39 @@
+// `hearth check`: reads a data directory that no server has open, and says whether it is consistent.
+
+import ArgumentParser
+import FirestoreEngine
+import Foundation
+import HearthServer
+
+struct Check: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Check that every document has its index entries, and every index entry its document.",
+    discussion: """
+      The server must be stopped. Ends with 0 if everything is consistent, with 2 if something is not, and with 1 if \
+      the directory cannot be checked.
+      """)
+
+  @Option(help: ArgumentHelp("The data directory.", valueName: "dir"))
+  var data: String
+
+  func run() async throws {
+    let findings: [DataCheck.Finding]
+    do {
+      findings = try await DataCheck.run(directory: data)
+    } catch {
+      FileHandle.standardError.write(Data("hearth: \(error)\n".utf8))
+      throw ExitCode.failure
+    }
+    for finding in findings {
+      let report = finding.report
+      print(
+        "\(finding.database): \(report.documents) documents, \(report.automaticEntries) automatic and "
+          + "\(report.compositeEntries) composite index entries, \(report.problemCount) problems")
+      for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.place)") }
+      let rest = report.problemCount - report.problems.count
+      if rest > 0 { print("  and \(rest) more") }
+    }
+    guard findings.allSatisfy(\.report.isConsistent) else { throw ExitCode(2) }
+    print("consistent")
+  }
+}

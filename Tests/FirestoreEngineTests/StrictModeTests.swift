@@ -1,0 +1,174 @@
+// Strict mode: which queries need an index, what the refusal says, and that listeners are refused alike.
+
+import FirestoreModel
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite(.timeLimit(.minutes(1))) struct StrictModeTests {
+  private static let a = FieldPath(field: "a")
+  private static let b = FieldPath(field: "b")
+
+  private static func query(
+    _ filters: [Filter] = [], _ orders: [StructuredQuery.Order] = [], group: Bool = false
+  ) -> StructuredQuery {
+    StructuredQuery(
+      from: [.init("c", allDescendants: group)], filter: filters.isEmpty ? nil : .composite(.and, filters),
+      orderBy: orders)
+  }
+
+  private static func on(_ field: String, _ op: FieldFilter.Operator, _ value: Value = 1) -> Filter {
+    .field(FieldFilter(FieldPath(field: field), op, value))
+  }
+
+  @Test("queries that automatic indexes answer are answered, all else is refused")
+  func table() async throws {
+    let fixture = try EngineFixture(strict: true)
+    try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1, "tags": [1]])
+    let served: [StructuredQuery] = [
+      Self.query(), Self.query([], [.init(.documentID, .descending)]),
+      Self.query([Self.on("a", .equal), Self.on("b", .equal), Self.on("tags", .arrayContains)]),
+      Self.query([Self.on("a", .greaterThan)]),
+      Self.query([Self.on("a", .greaterThan)], [.init(Self.a, .descending)]),
+      Self.query([], [.init(Self.a)]), Self.query([Self.on("a", .isIn, [1, 2])]),
+      Self.query([Self.on("a", .notEqual)]),
+      Self.query([Self.on("a", .equal)], [.init(.documentID, .descending)]),
+      Self.query([Self.on("a", .equal)], [.init(Self.a)]), Self.query(group: true),
+      Self.query([Self.on("tags", .arrayContainsAny, [1, 2])]),
+    ]
+    for query in served {
+      let error = await failure { try await fixture.query(query) }
+      #expect(error == nil, "\(query): \(String(describing: error))")
+    }
+    let refused: [StructuredQuery] = [
+      Self.query([Self.on("a", .equal)], [.init(Self.b)]),
+      Self.query([Self.on("a", .equal), Self.on("b", .greaterThan)]),
+      Self.query([], [.init(Self.a), .init(Self.b)]),
+      Self.query([Self.on("a", .greaterThan), Self.on("b", .lessThan)]),
+      Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)]),
+      Self.query([Self.on("tags", .arrayContains)], [.init(Self.a)]),
+      Self.query([Self.on("a", .isIn, [1, 2])], [.init(Self.b)]),
+      Self.query([], [.init(Self.a), .init(.documentID, .descending)]),
+      Self.query([Self.on("a", .equal)], group: true), Self.query([], [.init(Self.a)], group: true),
+    ]
+    for query in refused {
+      #expect(await failure { try await fixture.query(query) }?.code == .failedPrecondition, "\(query)")
+      let aggregation = AggregationQuery(query, [.init("n", .count(upTo: nil))])
+      let error = await failure {
+        try await fixture.engine.runAggregationQuery(aggregation, under: fixture.root, as: .administrator)
+      }
+      #expect(error?.code == .failedPrecondition)
+    }
+  }
+
+  @Test("the refusal's link is the product's, byte for byte")
+  func link() async throws {
+    let database = DatabaseName(project: "demo-books")
+    let index = CompositeIndex(
+      collectionID: "books", scope: .collection,
+      parts: [
+        .init(FieldPath(field: "genre"), .ascending), .init(FieldPath(field: "pages"), .descending),
+      ], namesDescend: true)
+    #expect(
+      MissingIndex.composite(index, isBuilding: false).error(in: database).message
+        == "The query requires an index. You can create it here: https://console.firebase.google.com/v1/r/project/"
+        + "demo-books/firestore/indexes?create_composite=Ckhwcm9qZWN0cy9kZW1vLWJvb2tzL2RhdGFiYXNlcy8oZGVmYXVsdCkvY29s"
+        + "bGVjdGlvbkdyb3Vwcy9ib29rcy9pbmRleGVzL18QARoJCgVnZW5yZRABGgkKBXBhZ2VzEAIaDAoIX19uYW1lX18QAg")
+    let fixture = try EngineFixture(strict: true)
+    let group = await failure { try await fixture.query(Self.query([Self.on("a", .equal)], group: true)) }
+    #expect(
+      group?.message.hasPrefix(
+        "The query requires a COLLECTION_GROUP_ASC index for collection c and field a. You can create it here: "
+          + "https://console.firebase.google.com/v1/r/project/demo/firestore/indexes?create_exemption=")
+        == true)
+  }
+
+  @Test(
+    "an index serves both ways, several that share the order serve together, and one that is built is waited for"
+  )
+  func serving() async throws {
+    let fixture = try EngineFixture(strict: true)
+    for number in 0..<10 {
+      try await fixture.set(
+        ResourcePath(["c", "d\(number)"]),
+        ["a": .integer(Int64(number % 2)), "b": .integer(Int64(number)), "k": .integer(Int64(number % 3))])
+    }
+    func index(_ fields: [(String, IndexConfiguration.Mode)], _ scope: IndexConfiguration.Scope = .collection)
+      -> IndexConfiguration.Index
+    { .init("c", scope, fields.map { .init(FieldPath(field: $0), $1) }) }
+    try await fixture.setIndexes(
+      IndexConfiguration(indexes: [
+        index([("a", .ascending), ("b", .ascending)]), index([("k", .ascending), ("b", .ascending)]),
+        index([("b", .ascending)], .collectionGroup),
+      ]))
+    func ids(_ query: StructuredQuery) async throws -> [String] {
+      try await fixture.query(query).map(\.name.id)
+    }
+    #expect(
+      try await ids(Self.query([Self.on("a", .equal)], [.init(Self.b)])) == ["d1", "d3", "d5", "d7", "d9"])
+    #expect(
+      try await ids(Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)]))
+        == ["d9", "d7", "d5", "d3", "d1"])
+    #expect(
+      try await ids(Self.query([Self.on("a", .equal), Self.on("k", .equal), Self.on("b", .greaterThan, 2)]))
+        == ["d7"])
+    #expect(try await ids(Self.query([Self.on("b", .greaterThan, 7)], group: true)) == ["d8", "d9"])
+    // A page of it reads a page of the index.
+    let pages = Collected<QueryPage>()
+    var page = Self.query([Self.on("a", .equal)], [.init(Self.b)])
+    page.limit = 2
+    page.startAt = Cursor([3], before: false)
+    try await fixture.engine.runQuery(
+      Query(parent: fixture.root, page), explain: .analyze, as: .administrator
+    ) { pages.append($0) }
+    #expect(pages.all.flatMap(\.documents).map(\.name.id) == ["d5", "d7"])
+    let explanation = try #require(pages.all.last?.explanation)
+    #expect(
+      explanation.indexesUsed == [.init(queryScope: "Collection", properties: "(a ASC, b ASC, __name__ ASC)")]
+    )
+    // Those that the cursor names and the two of the page; of entries one more, which was read ahead.
+    #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
+  }
+
+  @Test("a listener that lacks an index is removed with the cause and its link; the stream lives on")
+  func listeners() async throws {
+    let fixture = try EngineFixture(strict: true)
+    try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let query = Self.query([Self.on("a", .equal)], [.init(Self.b)])
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
+    stream.addTarget(WatchTarget(id: 4, fixture.selection(Self.query())))
+    try await eventually("the other is current") { client.view.current == [4] }
+    let cause = try #require(client.view.removed[2] ?? nil)
+    #expect(cause.code == .failedPrecondition && cause.message.contains("create_composite="))
+    var configuration = IndexConfiguration()
+    let isLinked = configuration.add(linkedFrom: cause.message)
+    #expect(isLinked)
+    try await fixture.setIndexes(configuration)
+    stream.addTarget(WatchTarget(id: 6, fixture.selection(query)))
+    try await eventually("it is served") { client.view.current == [4, 6] }
+  }
+
+  @Test("a search for neighbours needs its vector index")
+  func vectors() async throws {
+    let fixture = try EngineFixture(strict: true)
+    try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "v": .vector([1, 2])])
+    var query = Self.query([Self.on("a", .equal)])
+    let v = FieldPath(field: "v")
+    query.findNearest = FindNearest(field: v, vector: [1, 2], measure: .euclidean, limit: 1)
+    let error = await failure { try await fixture.query(query) }
+    #expect(error?.code == .failedPrecondition)
+    #expect(
+      error?.message
+        == "Missing vector index configuration. Please create the required index with the following gcloud command: "
+        + "gcloud firestore indexes composite create --project=demo --collection-group=c --query-scope=COLLECTION "
+        + "--field-config=order=ASCENDING,field-path=a "
+        + #"--field-config=vector-config='{"dimension":"2","flat": "{}"}',field-path=v"#)
+    try await fixture.setIndexes(
+      IndexConfiguration(indexes: [
+        .init("c", .collection, [.init(Self.a, .ascending), .init(v, .vector(dimension: 2))])
+      ]))
+    #expect(try await fixture.query(query).count == 1)
+  }
+}
