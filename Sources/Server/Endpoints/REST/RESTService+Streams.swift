@@ -119,10 +119,10 @@ struct StreamProgress: Sendable {
     bytes += count
     guard bytes - told >= step else { return }
     told = bytes
-    log.info("\(what): \(bytes >> 20) MiB so far")
+    log.notice("\(what): \(bytes >> 20) MiB so far")
   }
 
   func finish() {
-    if told > 0 { log.info("\(what): done, \(bytes >> 20) MiB") }
+    if told > 0 { log.notice("\(what): done, \(bytes >> 20) MiB") }
   }
 }
