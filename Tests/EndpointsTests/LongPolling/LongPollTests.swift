@@ -149,8 +149,8 @@ struct LongPollTests {
   @Test("onDisconnects fire when the page goes, when polls stop, and when the client comes back")
   func onDisconnect() async throws {
     var limits = RealtimeEndpointLimits.standard
-    limits.lostAfter = .milliseconds(400)
-    limits.longPollHold = .milliseconds(100)
+    limits.lostAfter = .seconds(2)
+    limits.longPollHold = .milliseconds(500)
     try await RealtimeTestServer.run(limits: limits) { server in
       let watcher = try await RawSocket.open(server)
       try await watcher.play(
@@ -188,6 +188,28 @@ struct LongPollTests {
       }
       // It is cut off, and its place is free.
       #expect(try await client.poll() == [.close(after: nil)])
+    }
+  }
+
+  @Test("a client that goes on while none of its requests is answered is told off, and nothing of the rest is done")
+  func flood() async throws {
+    let gate = GatePolicy()
+    var limits = RealtimeEndpointLimits.standard
+    limits.outstandingRequests = 8
+    try await RealtimeTestServer.run(limits: limits, policy: gate) { server in
+      var client = try await LongPollClient(server)
+      let piece = (0..<40).map {
+        let message = Self.data(#"{"r":\#($0),"a":"p","b":{"p":"/a/\#($0)","d":1}}"#)
+        return "&seg\($0)=\($0)&ts\($0)=1&d\($0)=" + LongPollClient.base64(Array(message.utf8))
+      }
+      let calls = try await client.poll(piece.joined())
+      guard calls.count == 2, case .batch(1, let messages) = calls[0] else { throw RawClient.Failure.closed }
+      #expect(messages.count == 1 && messages[0].contains("More than 16 requests"), "\(messages)")
+      #expect(calls[1] == .close(after: 1))
+      gate.open()
+      _ = try await server.rest("PUT", "/b.json?ns=demo", body: "1")
+      let written = try await server.rest("GET", "/a.json?ns=demo&shallow=true")
+      #expect(written.body.split(separator: ",").count <= 16, "\(written.body)")
     }
   }
 }

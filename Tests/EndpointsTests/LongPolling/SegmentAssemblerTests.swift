@@ -85,4 +85,13 @@ struct SegmentAssemblerTests {
       }
     }
   }
+
+  @Test("small pieces that wait count as what they take up, until they are put together")
+  func held() throws {
+    var assembler = SegmentAssembler(maximumBytes: 1 << 20, window: 1024)
+    for number in 1...1000 { _ = try assembler.receive(Segment(number: number, total: 1, text: "QUJD")) }
+    #expect(assembler.heldBytes >= 100_000)
+    #expect(try assembler.receive(Segment(number: 0, total: 1, text: "QUJD")).count == 1001)
+    #expect(assembler.heldBytes == 0)
+  }
 }

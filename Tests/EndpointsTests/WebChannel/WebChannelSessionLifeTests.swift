@@ -136,8 +136,8 @@ import Testing
 
   @Test func backChannelsAreNeverSilentAndEnd() async throws {
     try await port({
-      $0.keepAlive = .milliseconds(100)
-      $0.backChannelLife = .milliseconds(350)
+      $0.keepAlive = .milliseconds(200)
+      $0.backChannelLife = .milliseconds(1_500)
     }) { running in
       let client = try await Client.handshake(running.port.port, "Listen", []).client
       let back = try await client.open(after: 0)

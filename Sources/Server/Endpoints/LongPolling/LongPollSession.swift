@@ -4,7 +4,8 @@
 // works, the session moves there (see LongPollSession+Upgrade).
 //
 // Invariants: confined to one event loop; what waits for the client is bounded, and polls are not released while too much
-// of what it sent is under way; a client that polls no more is given up; after its end the session is in no register.
+// of what it sent is under way, and who goes on all the same is told off; a client that polls no more is given up; after
+// its end the session is in no register.
 
 import Logging
 import NIOCore
@@ -201,6 +202,10 @@ final class LongPollSession {
     poll.answer.give(script)
   }
 
+  /// Whether the client goes on although its polls are not answered: one that has two under way, as clients have, stays
+  /// far below this.
+  private var isFlooded: Bool { session.isFull(2 * endpoint.limits.outstandingRequests, .max) }
+
   private func receive(_ segment: Segment) {
     let messages: [MessageAssembler.Received]
     do throws(SegmentAssembler.Fault) {
@@ -209,6 +214,11 @@ final class LongPollSession {
       return refuse(error.reason, code: 1002)
     }
     for message in messages where !isClosing && !hasEnded {
+      guard !isFlooded else {
+        let limit = endpoint.limits.outstandingRequests
+        return refuse(
+          "More than \(2 * limit) requests wait for answers; send no more while \(limit) do.", code: 1008)
+      }
       switch message {
       case .assembled(let bytes):
         if let control = bytes.withUnsafeBytes({ session.receive($0) }) { receive(control) }

@@ -51,8 +51,11 @@ struct SegmentAssembler: Sendable {
   private var taken = 0
   private var isOversized = false
 
-  /// The bytes of pieces that are kept.
-  var heldBytes: Int { earlyBytes + text.count }
+  /// What the pieces that are kept take up.
+  var heldBytes: Int { earlyBytes + early.count * Self.pieceBytes + text.count }
+
+  /// What a piece that waits takes up beside its text, about.
+  private static let pieceBytes = 128
 
   /// How much of an oversized message is kept; enough to find the number of its request.
   private static let keptBeginning = 4096
