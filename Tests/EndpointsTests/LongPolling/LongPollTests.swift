@@ -191,7 +191,7 @@ struct LongPollTests {
     }
   }
 
-  @Test("a client that goes on while none of its requests is answered is told off, and nothing of the rest is done")
+  @Test("a client that goes on while nothing is answered is told off, and nothing of the rest is done")
   func flood() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits.standard
