@@ -3,6 +3,12 @@
 # Arguments go to the measurements: --rounds 5, --seconds 3, --only TEXT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# Thousands of connections are thousands of open files, on both ends; many systems begin with 1,024.
+least=16384
+if [ "$(ulimit -Sn)" != unlimited ] && [ "$(ulimit -Sn)" -lt "$least" ] && ! ulimit -Sn "$least" 2>/dev/null; then
+  echo "bench: needs $least open files, and this system allows $(ulimit -Hn): see ulimit -n" >&2
+  exit 1
+fi
 swift build -c release --product hearth ${FLAGS:-}
 (cd Benchmarks && swift build -c release ${FLAGS:-})
 Benchmarks/.build/release/Benchmarks --hearth "$PWD/.build/release/hearth" "$@"

@@ -211,6 +211,10 @@ struct DatabaseTests {
   func illegalData() async {
     await #expect(processExitsWith: .failure) { Self.database().reference().child("a.b") }
     await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "a#b") }
+    // An id that turned out empty must not become the list it should have been in.
+    await #expect(processExitsWith: .failure) { Self.database().reference().child("users").child("") }
+    await #expect(processExitsWith: .failure) { Self.database().reference(withPath: "") }
+    await #expect(processExitsWith: .failure) { DataSnapshot().hasChild("") }
     await #expect(processExitsWith: .failure) { Self.database().reference(withPath: ".info/x").put(1) }
     await #expect(processExitsWith: .failure) { Self.database().reference().child("x").put(Double.nan) }
     await #expect(processExitsWith: .failure) { Self.database().reference().merge(["a": 1, "a/b": 2]) }

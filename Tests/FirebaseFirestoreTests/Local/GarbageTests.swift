@@ -75,6 +75,15 @@ import Testing
     #expect(documents.count { !engine.store.read($0.name).isKnown } == 6)
   }
 
+  @Test func targetsWithoutDocumentsTakeSpaceAndGoToo() throws {
+    var store = LocalStore(persistence: MemoryPersistence(isEager: false))
+    for id in 0..<1_000 { store.release(store.allocate(.document(try name(id))).id) }
+    store.collectGarbage(above: 100_000, share: 1, most: 900)
+    #expect(try (0..<1_000).count { store.persistence.target(.document(try name($0))) != nil } == 100)
+    store.collectGarbage(above: 100_000, share: 1)
+    #expect(store.persistence.target(.document(try name(999))) != nil)
+  }
+
   @Test func nothingGoesBelowTheSize() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     let document = try document(1)

@@ -246,7 +246,8 @@ open class Database: NSObject, @unchecked Sendable {
         "Invalid URL (\(databaseUrl)) passed to reference(fromURL:). URL was expected to match configured Database URL: "
           + own.url)
     }
-    let path = PathRules.reference(keys.joined(separator: "/"), below: .root, method: "referenceFromURL:")
+    let path = PathRules.reference(
+      "/" + keys.joined(separator: "/"), below: .root, method: "referenceFromURL:")
     return DatabaseReference(repository: repository, path: path)
   }
 

@@ -44,6 +44,8 @@ final class Repository: @unchecked Sendable {
   private var transport: Transport?
   private var lastIdentifier = 0
   private var hasStarted = false
+  /// Whether the app is gone.
+  private var hasEnded = false
 
   /// What is called when a write is answered.
   typealias WriteCompletion = @Sendable (RealtimeError?) -> Void
@@ -89,6 +91,7 @@ final class Repository: @unchecked Sendable {
     Repository.queue.async {
       self.start()
       work(self)
+      if self.hasEnded { self.refuse() }
       self.flush()
     }
   }
@@ -248,11 +251,19 @@ final class Repository: @unchecked Sendable {
   /// of without a call, because whether it took them is not known.
   func shutdown() {
     enqueue { repository in
+      guard !repository.hasEnded else { return }
       repository.connection.interrupt(.shutdown, at: Repository.uptime)
       repository.observers = [:]
       _ = repository.takeBackWrites()
-      for id in repository.gets.keys { repository.gets[id]?.isOverdue = true }
-      repository.failOverdueGets()
+      repository.hasEnded = true
     }
+  }
+
+  /// Ends what is asked after the app is gone: nothing of it was sent, so every completion gets an error.
+  private func refuse() {
+    observers = [:]
+    purgeOutstandingWrites()
+    for id in gets.keys { gets[id]?.isOverdue = true }
+    failOverdueGets()
   }
 }

@@ -231,8 +231,11 @@ struct SyncEngine {
     if let resolution = limboResolutions[target] {
       return resolution.received ? [resolution.name] : []
     }
+    let queries = queriesOfTarget[target] ?? []
+    // Asked for with every document that arrives, so that the usual case must not copy the set.
+    if queries.count == 1, let query = queries.first { return views[query]?.synced ?? [] }
     var keys: Set<DocumentName> = []
-    for query in queriesOfTarget[target] ?? [] { keys.formUnion(views[query]?.synced ?? []) }
+    for query in queries { keys.formUnion(views[query]?.synced ?? []) }
     return keys
   }
 

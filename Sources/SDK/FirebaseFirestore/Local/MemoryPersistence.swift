@@ -226,10 +226,17 @@ struct MemoryPersistence: Persistence {
 
   func candidates(for query: NormalizedQuery) -> Set<DocumentName>? { indexes.candidates(for: query) }
 
+  /// What a target costs beside its documents: its query, twice, and the server's token.
+  private static let targetSize = 512
+  /// What it costs that a document belongs to a target: a name in two sets.
+  private static let membershipSize = 64
+
   var approximateSize: Int {
-    documents.values.reduce(0) { sum, collection in
+    let inDocuments = documents.values.reduce(0) { sum, collection in
       collection.values.reduce(sum) { $0 + $1.fields.approximateSize + 128 }
     }
+    let inTargets = targets.count * MemoryPersistence.targetSize
+    return keys.values.reduce(inDocuments + inTargets) { $0 + $1.count * MemoryPersistence.membershipSize }
   }
 
   mutating func collectGarbage(

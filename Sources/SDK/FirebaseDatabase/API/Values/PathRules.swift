@@ -5,14 +5,15 @@ import RealtimeModel
 
 /// The rules for paths that an app writes.
 enum PathRules {
+  private static let rule = "Must be a non-empty string and not contain '.' '#' '$' '[' or ']'"
+
   /// Reads a path.
   static func path(_ text: String, allowsPriority: Bool = false) throws(InvalidValue) -> Path {
     let path = Path(text)
     for (index, key) in path.keys.enumerated() {
       if allowsPriority, key.isPriority, index == path.count - 1 { continue }
       guard Key.isValid(key.text), key.text.utf8.count <= RealtimeLimits.standard.keyBytes else {
-        throw InvalidValue(
-          "Must be a non-empty string and not contain '.' '#' '$' '[' or ']'", at: [text])
+        throw InvalidValue(PathRules.rule, at: [text])
       }
     }
     return path
@@ -30,7 +31,8 @@ enum PathRules {
     {
       return relative
     }
-    do {
+    do throws(InvalidValue) {
+      guard !text.isEmpty else { throw InvalidValue(PathRules.rule, at: []) }
       return base.appending(try path(text))
     } catch {
       usageException("InvalidPathValidation", "(\(method)) \(error.message)")

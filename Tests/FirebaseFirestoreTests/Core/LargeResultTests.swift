@@ -1,0 +1,54 @@
+// What a large result costs: as much as changes in it, however much does not.
+
+import FirestoreModel
+import Testing
+
+@testable import FirebaseFirestore
+
+@Suite(.serialized, .timeLimit(.minutes(1))) struct LargeResultTests {
+  private static let root = ParentName(rootOf: DatabaseName(project: "test"))
+
+  private func document(_ id: Int, at version: Int64) -> WatchChange {
+    let name = LargeResultTests.root.collection("c").document("d\(id)")
+    let document = CachedDocument(
+      found: name, fields: ["v": .integer(version)], version: .init(microseconds: version), createTime: .epoch
+    )
+    return .document(name, document, updated: [2], removed: [])
+  }
+
+  private func update(
+    _ kind: WatchChange.TargetUpdate.Kind, at version: Int64? = nil
+  ) -> WatchChange {
+    .target(
+      .init(
+        kind: kind, targets: kind == .noChange ? [] : [2], resumeToken: [1],
+        snapshotVersion: version.map { .init(microseconds: $0) }))
+  }
+
+  /// The time that it takes to hear once more of every document of a result.
+  private func timeOfChanges(to count: Int) -> Duration {
+    var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
+    engine.enableNetwork()
+    let query = ClientQuery(ModelQuery(parent: LargeResultTests.root, StructuredQuery(from: [.init("c")])))
+    engine.listen(ListenerID(number: 1), to: query, options: ListenerOptions())
+    engine.watchStreamOpened(1)
+    engine.watchReceived(1, update(.add))
+    for id in 0..<count { engine.watchReceived(1, document(id, at: 1)) }
+    engine.watchReceived(1, update(.current))
+    engine.watchReceived(1, update(.noChange, at: 1))
+    #expect(engine.remoteKeys(of: 2).count == count)
+    let time = ContinuousClock().measure {
+      for id in 0..<count { engine.watchReceived(1, document(id, at: 2)) }
+      engine.watchReceived(1, update(.noChange, at: 2))
+    }
+    #expect(engine.store.read(LargeResultTests.root.collection("c").document("d0")).version.microseconds == 2)
+    return time
+  }
+
+  @Test func hearingOfADocumentCostsTheSameInALargeResult() {
+    let few = (0..<2).map { _ in timeOfChanges(to: 500) }.min() ?? .zero
+    let many = (0..<2).map { _ in timeOfChanges(to: 3_000) }.min() ?? .zero
+    // Six times as many cost six times as much, and a bit for sorting; each costing the size of the result, 36 times.
+    #expect(many < few * 15)
+  }
+}
