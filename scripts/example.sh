@@ -102,4 +102,19 @@ ann quit
 expect ann bye
 bob quit
 expect bob bye
+
+# Each saw these changes in this order and no others, also over the server's end. A reminder's own client may see it twice:
+# first as it was written, then with the time that the server gave it.
+changes='+ [ ] buy milk
++ [ ] call the bank
+~ [x] buy milk
+- [ ] call the bank
++ [ ] pay the rent
++ [ ] water the plants'
+for who in ann bob; do
+  if ! diff <(echo "$changes") <(grep '^[-+~] \[' "$folder/$who.out" | grep -vF '~ [ ]') >&2; then
+    echo "$who saw other changes than there were" >&2
+    exit 1
+  fi
+done
 echo "example: both clients saw what they should"
