@@ -59,6 +59,24 @@ struct StreamingTests {
     }
   }
 
+  @Test("An import given up as the first write of all leaves a database with one cleaner, which spares the next")
+  func givenUp() async throws {
+    let engine = RealtimeEngine(
+      store: try MemoryStore(), policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20,
+      staging: .tiny)
+    let members = (0..<2_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
+    let text = Array("{\(members)}".utf8)
+    func giveUp() async throws {
+      let writing = try await engine.database("stream").beginImport(
+        at: "bad", mostBytes: 1 << 30, as: .anonymous)
+      try await writing.add(text.dropLast())
+    }
+    try await giveUp()
+    #expect(engine.openDatabase("stream") != nil)
+    try await send(text, to: "good", of: engine.database("stream"), piece: 500)
+    #expect(try await engine.database("stream").get("/", as: .anonymous) == ["good": Node(json: text)])
+  }
+
   @Test("Everybody who listens is told, below, at and above; nobody before the end")
   func listeners() async throws {
     let database = try await open(try MemoryStore())

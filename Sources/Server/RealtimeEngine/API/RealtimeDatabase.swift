@@ -62,6 +62,7 @@ public final class RealtimeDatabase: Sendable {
   deinit {
     // Nothing waits: what waits holds the database.
     builder.stop()
+    cleaner.leave()
     queue.close()
     released()
   }

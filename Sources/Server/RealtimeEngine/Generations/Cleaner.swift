@@ -1,8 +1,8 @@
 // Clears, in the background and in small steps, rows that nobody sees any more: subtrees that were replaced, and
 // generations that were begun and never put into their place.
 //
-// Invariant: rows are only cleared while the row that says so stands in the state that the clearing commit sees, and a
-// generation that somebody is filling is left alone.
+// Invariants: rows are only cleared while the row that says so stands in the state that the clearing commit sees, and a
+// generation that somebody is filling is left alone; a database has one cleaner that clears, since only that knows of them.
 
 import OrderedStore
 
@@ -48,6 +48,10 @@ final class Cleaner: Sendable {
     }
     if starts { Task { await self.run() } }
   }
+
+  /// Has the clearing end after the step that is under way: another cleaner of the same rows, which comes with the next
+  /// who opens them, knows of generations that this one would take for left behind.
+  func leave() { state.withLock { $0.isStopped = true } }
 
   /// Ends the clearing after the step that is under way.
   func stop() async {

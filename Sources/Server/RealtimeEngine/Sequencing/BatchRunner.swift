@@ -18,6 +18,14 @@ struct BatchRunner: Sendable {
     }
   }
 
+  /// Brings the database into being, if it is not: the only way to, since the engine keeps it from then on.
+  func create() async throws -> any OrderedDatabase {
+    if let store = rows.current { return store }
+    let store = try await rows.create()
+    created()
+    return store
+  }
+
   /// Runs operations on a database that nobody has written to, up to the first that is allowed to write: for that the
   /// database is made. What they leave, and the operations that are still to be run.
   func begin(_ batch: [Operation]) async -> (steps: [FanOutStep], rest: [Operation]) {
@@ -28,8 +36,7 @@ struct BatchRunner: Sendable {
           steps += done
           continue
         }
-        _ = try await rows.create()
-        created()
+        _ = try await create()
         return (steps, Array(batch[index...]))
       } catch {
         steps.append(.answer(operation.origin, .failure(RealtimeError(storeError: error))))

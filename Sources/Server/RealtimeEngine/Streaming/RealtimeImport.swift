@@ -139,7 +139,7 @@ extension RealtimeDatabase {
     guard allowsEverything(caller) else { throw .permissionDenied }
     guard !path.isPriority else { throw .invalidPath }
     do {
-      let generation = try await StagedGeneration.begin(in: try await rows.create(), cleaner)
+      let generation = try await StagedGeneration.begin(in: try await runner.create(), cleaner)
       return RealtimeImport(path, caller, self, generation, limits: limits, mostBytes: mostBytes)
     } catch { throw RealtimeError(storeError: error) }
   }
