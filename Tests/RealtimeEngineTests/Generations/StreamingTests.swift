@@ -59,7 +59,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("An import given up as the first write of all leaves a database with one cleaner, which spares the next")
+  @Test("An import given up as the first write leaves a database with one cleaner, which spares the next")
   func givenUp() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20,
