@@ -1,16 +1,17 @@
 // A commit that is refused leaves no trace: what its operations had done to sessions is taken back before they run again.
 
 import OrderedStore
-import RealtimeEngine
 import RealtimeModel
 import Testing
+
+@testable import RealtimeEngine
 
 @Suite("Batches that fail and run again", .timeLimit(.minutes(2)))
 struct FailedPassTests {
   private let user = Caller(.user(id: "u1", claims: .empty))
 
   private func open(_ store: any OrderedStore) async throws -> RealtimeDatabase {
-    try await RealtimeEngine(store: store, policy: OwnPathPolicy()).database("passes")
+    try await RealtimeEngine(store: store, policy: OwnPathPolicy(), staging: .none).database("passes")
   }
 
   /// Submits operations so that they share a batch with one that is too large for a commit.

@@ -18,6 +18,14 @@ extension StagingLimits {
     (limits.heavyBytes, limits.generationBytes, limits.stepRows) = (64, 0, 1)
     return limits
   }
+
+  /// Nothing is staged: what does not fit into one commit is refused.
+  static var none: StagingLimits {
+    var limits = StagingLimits()
+    (limits.clearedRows, limits.clearedBytes) = (.max, .max)
+    (limits.heavyBytes, limits.generationBytes) = (.max, .max)
+    return limits
+  }
 }
 
 /// How many rows a database has of each kind, by the first byte of their keys.
