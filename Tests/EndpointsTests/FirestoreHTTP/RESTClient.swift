@@ -53,23 +53,10 @@ enum RESTClient {
     return try parse(try await connection.textUntilClose())
   }
 
-  /// Takes an answer apart whose body has a length or comes in chunks.
+  /// Takes an answer apart.
   static func parse(_ text: String) throws -> RESTReply {
     let answer = try RESTAnswer(text)
-    guard answer.headers["transfer-encoding"] == "chunked" else {
-      return RESTReply(status: answer.status, headers: answer.headers, body: answer.body)
-    }
-    var rest = Array(answer.body.utf8)[...]
-    var body: [UInt8] = []
-    while let end = rest.firstIndex(of: 0x0A) {
-      let line = String(decoding: rest[rest.startIndex..<end], as: UTF8.self)
-      guard let length = Int(line.filter(\.isHexDigit), radix: 16), length > 0 else { break }
-      rest = rest[(end + 1)...]
-      body += rest.prefix(length)
-      rest = rest.dropFirst(length + 2)
-    }
-    return RESTReply(
-      status: answer.status, headers: answer.headers, body: String(decoding: body, as: UTF8.self))
+    return RESTReply(status: answer.status, headers: answer.headers, body: answer.body)
   }
 }
 

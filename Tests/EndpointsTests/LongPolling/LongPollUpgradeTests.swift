@@ -115,8 +115,12 @@ struct LongPollUpgradeTests {
       #expect(accepted.contains(#""t":"a""#))
       let (second, refused) = try await Self.upgrade(server, client.session)
       #expect(refused.contains(#""t":"r""#))
-      await first.close()
+      // The refused one's end is not the session's.
       await second.close()
+      let (third, refusedToo) = try await Self.upgrade(server, client.session)
+      #expect(refusedToo.contains(#""t":"r""#))
+      await first.close()
+      await third.close()
       let told = try await client.send(
         [LongPollTests.data(#"{"r":1,"a":"p","b":{"p":"/a","d":1}}"#)], awaiting: 1)
       #expect(told == [LongPollTests.ok(1)])

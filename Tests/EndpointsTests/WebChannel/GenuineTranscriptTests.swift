@@ -18,6 +18,17 @@ import Testing
     var back: BackChannel?
     var received: [ReceivedArray] = []
 
+    /// What a request may acknowledge: nothing that has not come yet. Listen's arrays may be fewer than they were, since
+    /// changes that come close together are told as one.
+    mutating func acknowledging(_ query: String, _ stream: String) async throws -> String {
+      guard let asked = query.firstMatch(of: /&AID=(\d+)/), let id = Int(asked.1) else { return query }
+      while stream == "Write", (received.last?.id ?? 0) < id, let array = try await back?.next() {
+        received.append(array)
+      }
+      let known = min(id, received.last?.id ?? 0)
+      return query.replacingCharacters(in: asked.range, with: "&AID=\(known)")
+    }
+
     mutating func read(until text: String) async throws {
       while !received.contains(where: { $0.text.contains(text) }), let array = try await back?.next() {
         received.append(array)
@@ -36,7 +47,7 @@ import Testing
         if request.query.contains("TYPE=terminate") {
           try await session.read(until: stream == "Listen" ? "REMOVE" : "Ng==")
         }
-        let query = request.query.replacingOccurrences(of: "{SID}", with: session.id)
+        let query = try await session.acknowledging(request.query, stream).replacingOccurrences(of: "{SID}", with: session.id)
           .replacingOccurrences(of: "{SESSION}", with: session.header)
         let answer = BackChannel(try await session.client.request(request.method, query, request.body))
         if request.query.contains("RID=rpc") {

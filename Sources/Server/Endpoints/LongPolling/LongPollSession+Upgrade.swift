@@ -58,8 +58,10 @@ extension LongPollSession {
     }
   }
 
-  /// The WebSocket has ended. Before anything depends on it the session goes on with polls.
-  func socketEnded() {
+  /// A WebSocket has ended. Before anything depends on it the session goes on with polls; one that was refused is none of
+  /// the session's.
+  func socketEnded(_ socket: SocketRelay.ID) {
+    guard upgrade.socket?.id == socket else { return }
     switch upgrade {
     case .none: break
     case .offered(_, let waiting) where waiting.isEmpty: upgrade = .none

@@ -89,16 +89,22 @@ final class SocketRelay: SocketUser {
 
   func end() {
     socket = nil
-    session?.run { $0.socketEnded() }
+    let id = ID(self)
+    session?.run { $0.socketEnded(id) }
   }
+
+  /// Tells the WebSockets of a session apart.
+  typealias ID = ObjectIdentifier
 
   /// The session's handle on the WebSocket; every call hops to the WebSocket's event loop.
   struct Handle: Sendable {
     private let eventLoop: any EventLoop
     private let relay: NIOLoopBound<SocketRelay>
+    let id: ID
 
     fileprivate init(_ relay: SocketRelay, on eventLoop: any EventLoop) {
       self.eventLoop = eventLoop
+      id = ID(relay)
       self.relay = NIOLoopBound(relay, eventLoop: eventLoop)
     }
 
