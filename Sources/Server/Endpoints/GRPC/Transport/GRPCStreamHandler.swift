@@ -43,6 +43,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private var deadline: Scheduled<Void>?
   var requestDeadline: Scheduled<Void>?
   private var waiters: [CheckedContinuation<Void, any Error>] = []
+  /// What came behind the answer, and until when more may.
+  private var discardedBytes = 0
+  private var reset: Scheduled<Void>?
   private(set) var context: ChannelHandlerContext?
 
   init(_ connection: GRPCConnection) {
@@ -58,11 +61,13 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) {
     if case .handedOver = phase {} else { abandon() }
+    reset?.cancel()
     self.context = nil
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if case .handedOver = phase { return context.fireChannelRead(data) }
+    if case .ended = phase { return discard(unwrapInboundIn(data)) }
     switch unwrapInboundIn(data) {
     case .headers(let block):
       if case .awaitingHead = phase {
@@ -290,14 +295,47 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     if requestEnded {
       context.writeAndFlush(payload, promise: nil)
     } else {
-      // The client may still be sending; tell it to stop, without calling that an error. Not before the trailers have
-      // gone out: a reset drops what still waits for the client's window.
-      let channel = context.channel
-      context.writeAndFlush(payload).whenSuccess {
-        channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.noError), promise: nil)
-      }
+      // Not before the trailers have gone out: a reset drops what still waits for the client's window.
+      let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+      context.writeAndFlush(payload).whenSuccess { handler.value.awaitEnd() }
     }
     abandon()
+  }
+
+  /// The client may still be sending. What is on its way is read, since what comes behind a reset is taken from the
+  /// connection's window for good; a client that goes on is told to stop, without calling that an error.
+  private func awaitEnd() {
+    guard !requestEnded, let context else { return }
+    if !reading {
+      reading = true
+      try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+      context.read()
+    }
+    let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
+    reset = context.eventLoop.scheduleTask(in: .seconds(1)) { handler.value.resetRequest() }
+  }
+
+  private func discard(_ frame: HTTP2Frame.FramePayload) {
+    switch frame {
+    case .headers(let block): requestEnded = requestEnded || block.endStream
+    case .data(let block):
+      requestEnded = requestEnded || block.endStream
+      if case .byteBuffer(let bytes) = block.data { discardedBytes += bytes.readableBytes }
+    case .rstStream: requestEnded = true
+    default: break
+    }
+    if discardedBytes > Self.mostDiscardedBytes { resetRequest() }
+  }
+
+  /// What a client may have sent before it hears of the answer, and a little more.
+  private static let mostDiscardedBytes = 64 << 10
+
+  private func resetRequest() {
+    reset?.cancel()
+    reset = nil
+    guard !requestEnded, let context else { return }
+    requestEnded = true
+    context.channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.noError), promise: nil)
   }
 
   /// Releases everything the call holds, however it ended.
