@@ -47,8 +47,10 @@ import Testing
         if request.query.contains("TYPE=terminate") {
           try await session.read(until: stream == "Listen" ? "REMOVE" : "Ng==")
         }
-        let query = try await session.acknowledging(request.query, stream).replacingOccurrences(of: "{SID}", with: session.id)
-          .replacingOccurrences(of: "{SESSION}", with: session.header)
+        let query = try await session.acknowledging(request.query, stream).replacingOccurrences(
+          of: "{SID}", with: session.id
+        )
+        .replacingOccurrences(of: "{SESSION}", with: session.header)
         let answer = BackChannel(try await session.client.request(request.method, query, request.body))
         if request.query.contains("RID=rpc") {
           session.back = answer
