@@ -47,7 +47,7 @@ public struct FirestoreAuthentication: Sendable {
   /// Reads a token of three parts without looking at its signature or its times: mock tokens expired in 1970.
   private static func user(unverified token: Substring) throws(FirestoreError) -> Caller {
     let segments = token.split(separator: ".", omittingEmptySubsequences: false)
-    guard segments.count == 3, let payload = Base64URL.decode(segments[1]),
+    guard segments.count == 3, let payload = Base64.decode(segments[1].utf8, .urlSafe),
       let json = try? JSONValue(json: payload, limits: JSONLimits(depth: 32, bytes: 64 << 10)),
       let claims = json.object
     else { throw .invalidArgument("invalid jwt") }

@@ -59,6 +59,8 @@ struct SegmentAssembler: Sendable {
 
   /// How much of an oversized message is kept; enough to find the number of its request.
   private static let keptBeginning = 4096
+  /// What the last group may be filled up by: the web SDK's dots, or base64's own sign.
+  private static let padding = [UInt8(ascii: "."), UInt8(ascii: "=")]
 
   init(maximumBytes: Int, window: Int) {
     self.maximumBytes = maximumBytes
@@ -102,20 +104,9 @@ struct SegmentAssembler: Sendable {
     }
     if isOversized {
       text.removeLast(text.count % 4)
-      return .oversized(beginning: Base64URL.decode(padded: text) ?? [])
+      return .oversized(beginning: Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
     }
-    guard let bytes = Base64URL.decode(padded: text) else { throw .notBase64 }
+    guard let bytes = Base64.decode(text, .urlSafe, paddedBy: Self.padding) else { throw .notBase64 }
     return .assembled(bytes)
-  }
-}
-
-extension Base64URL {
-  /// Decodes text that dots or equal signs, or nothing, fill up to groups of four; nil for text that is not base64.
-  static func decode(padded text: [UInt8]) -> [UInt8]? {
-    var text = text[...]
-    for _ in 0..<2 {
-      if let last = text.last, last == UInt8(ascii: ".") || last == UInt8(ascii: "=") { text.removeLast() }
-    }
-    return decode(String(decoding: text, as: UTF8.self))
   }
 }

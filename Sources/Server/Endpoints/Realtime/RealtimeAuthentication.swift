@@ -44,7 +44,7 @@ public struct RealtimeAuthentication: Sendable {
     }
     let segments = credential.split(separator: ".", omittingEmptySubsequences: false)
     guard segments.count == 3, credential.utf8.count <= 64 << 10,
-      let payload = Base64URL.decode(segments[1]), let claims = try? Node(json: payload, .read),
+      let payload = Base64.decode(segments[1].utf8, .urlSafe), let claims = try? Node(json: payload, .read),
       case .children = claims.content
     else { throw invalid }
     var id = ""

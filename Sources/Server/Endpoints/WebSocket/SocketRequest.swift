@@ -45,21 +45,6 @@ struct SocketRequest: Sendable {
   /// The proof that the server speaks WebSocket (RFC 6455, section 4.2.2).
   static func accept(_ key: String) -> String {
     let digest = Insecure.SHA1.hash(data: Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
-    return base64(Array(digest))
-  }
-
-  private static func base64(_ bytes: [UInt8]) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var text: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = bytes[start..<min(start + 3, bytes.count)]
-      var bits: UInt32 = 0
-      for (index, byte) in group.enumerated() { bits |= UInt32(byte) << UInt32(16 - 8 * index) }
-      for index in 0..<4 {
-        let sextet = alphabet[Int(bits >> UInt32(18 - 6 * index)) & 63]
-        text.append(index <= group.count ? sextet : UInt8(ascii: "="))
-      }
-    }
-    return String(decoding: text, as: UTF8.self)
+    return Base64.encode(Array(digest))
   }
 }

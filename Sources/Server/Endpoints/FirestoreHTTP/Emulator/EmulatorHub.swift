@@ -1,6 +1,5 @@
 // The emulators' hub: the port on which tools and test libraries ask where the emulators are.
 
-public import Logging
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
