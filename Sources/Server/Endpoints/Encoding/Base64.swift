@@ -48,11 +48,15 @@ enum Base64 {
   }
 
   /// The same of text whose last group may be filled up by one of some characters, or by nothing.
-  static func decode(_ text: some BidirectionalCollection<UInt8>, _ alphabet: Alphabet, paddedBy padding: [UInt8])
+  static func decode(
+    _ text: some BidirectionalCollection<UInt8>, _ alphabet: Alphabet, paddedBy padding: [UInt8]
+  )
     -> [UInt8]?
   {
     var digits = text[...]
-    while let last = digits.last, padding.contains(last), text.count - digits.count < 2 { digits.removeLast() }
+    while let last = digits.last, padding.contains(last), text.count - digits.count < 2 {
+      digits.removeLast()
+    }
     guard text.count == digits.count || text.count.isMultiple(of: 4) else { return nil }
     return decode(digits, alphabet)
   }

@@ -41,7 +41,8 @@ struct JSONToken {
       guard self.kind == .string else { return false }
       writer.string(number, text)
     case .bytes:
-      guard self.kind == .string, let value = Base64.decode(text.utf8, .either, paddedBy: [UInt8(ascii: "=")]) else { return false }
+      guard self.kind == .string, let value = Base64.decode(text.utf8, .either, paddedBy: [UInt8(ascii: "=")])
+      else { return false }
       writer.bytes(number, value)
     case .null:
       guard self.kind == .null || text == "NULL_VALUE" || self.kind == .number && integer == 0 else {
