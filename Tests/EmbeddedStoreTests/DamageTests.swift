@@ -8,6 +8,8 @@ private struct Victim {
   static let name = "firestore/projects/p/databases/(default)"
   private let scratch: ScratchDirectory
   let original: String
+  /// The directory when some of the rows were written, all into the first log.
+  let beginning: String
   /// The keys acknowledged, in order, each the only one of its record in the log.
   private(set) var keys: [Key] = []
 
@@ -16,16 +18,30 @@ private struct Victim {
     scratch = try ScratchDirectory()
     let live = scratch.path + "/live"
     original = scratch.path + "/original"
+    beginning = scratch.path + "/beginning"
     let store = try await EmbeddedStore.open(directory: live, Victim.options)
     let database = try await store.database(named: Victim.name, history: .openReads)
     for number in 0..<120 {
       let key = Array("row \(number)".utf8)
       _ = try await database.execute(validating: nil) { try $0.set(key, Victim.value(key)) }
       keys.append(key)
+      if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
     }
+    // A log that was sorted into a table lingers until that is done; from then on nothing changes by itself.
+    let deadline = ContinuousClock.now + .seconds(60)
+    while !(try Victim.isSettled(live)), ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    #expect(try Victim.isSettled(live))
     // The files of a store that is open are what a kill would leave.
     try FileManager.default.copyItem(atPath: live, toPath: original)
     try await store.close()
+  }
+
+  /// Whether some rows are in tables, and the rest in one log.
+  private static func isSettled(_ path: String) throws -> Bool {
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    return names.contains { $0.hasSuffix(".sst") } && names.count { $0.hasSuffix(".log") } == 1
   }
 
   private static func value(_ key: Key) -> StoredValue { (0..<100).flatMap { _ in key } }
@@ -140,6 +156,53 @@ struct DamageTests {
       try FileManager.default.removeItem(atPath: path + "/" + file)
     }
     try await victim.expectNoSilentLoss(path, "with its log alone")
+  }
+
+  @Test("a missing log is noticed also while an older one lingers, whose rows are in tables")
+  func missingBehindOld() async throws {
+    let victim = try await Victim()
+    let old = try victim.log
+    // Another start sorts all rows into tables and begins a log, which holds what is written then.
+    let path = try victim.copy()
+    let store = try await EmbeddedStore.open(directory: path)
+    let database = try await store.database(named: Victim.name, history: .openReads)
+    _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+    try await store.close()
+    let logs = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".log") }
+    #expect(logs.count == 1 && logs != [old])
+    for log in logs { try FileManager.default.removeItem(atPath: path + "/" + log) }
+    try victim.bytes(old).write(to: URL(fileURLWithPath: path + "/" + old))
+    guard case .refused(let error) = try await victim.open(path) else {
+      Issue.record("it opens without what was acknowledged")
+      return
+    }
+    #expect(error.code == .corrupted && error.message.contains("write-ahead log"), "\(error)")
+  }
+
+  @Test("the missing log of two that are both needed is noticed")
+  func missingBefore() async throws {
+    let victim = try await Victim()
+    let path = try victim.copy()
+    // With the manifest of the beginning, all rows are in logs; the first of them is not there.
+    let names = try FileManager.default.contentsOfDirectory(atPath: victim.beginning)
+    for name in names where !name.hasSuffix(".log") {
+      try? FileManager.default.removeItem(atPath: path + "/" + name)
+      try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
+    }
+    guard case .refused(let error) = try await victim.open(path) else {
+      Issue.record("it opens without what was acknowledged")
+      return
+    }
+    #expect(error.code == .corrupted && error.message.contains("begins with change"), "\(error)")
+    // With the first of them nothing is missing in the middle.
+    for name in names where name.hasSuffix(".log") {
+      try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
+    }
+    try FileManager.default.removeItem(atPath: path + "/" + victim.log)
+    guard case .rows(40) = try await victim.open(path) else {
+      Issue.record("the rows of the log are not all there")
+      return
+    }
   }
 
   @Test("damage in the middle of the log says where, and what lies before it can be had")

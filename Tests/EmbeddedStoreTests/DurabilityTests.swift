@@ -5,14 +5,14 @@ import Testing
 #if os(Linux)
   @Suite("Durability of the store on disk", .serialized)
   struct DurabilityTests {
-    @Test("50 power cuts lose and tear nothing that was acknowledged", .timeLimit(.minutes(5)))
+    @Test("50 power cuts lose and tear nothing that was acknowledged", .timeLimit(.minutes(10)))
     func powerCuts() async throws {
       let run = try await CrashProgram.run("cuts", "50", "--seed", "1")
       #expect(run.status == 0, "\(run.output)")
       #expect(run.output.contains("0 lost, 0 torn"), "\(run.output)")
     }
 
-    @Test("the same cuts with sync switched off are found to lose transactions", .timeLimit(.minutes(5)))
+    @Test("the same cuts with sync switched off are found to lose transactions", .timeLimit(.minutes(10)))
     func powerCutsWithoutSync() async throws {
       let run = try await CrashProgram.run("cuts", "8", "--seed", "1", "--no-sync")
       #expect(run.status == 1, "\(run.output)")
@@ -33,7 +33,7 @@ import Testing
 
     @Test(
       "a full disk refuses writes with a clear message, reads go on, and nothing is lost",
-      .timeLimit(.minutes(5)))
+      .timeLimit(.minutes(10)))
     func fullDisk() async throws {
       let run = try await CrashProgram.run("full")
       if run.output.contains("skipped") { print(run.output) }

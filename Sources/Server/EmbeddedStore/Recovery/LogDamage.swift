@@ -24,8 +24,7 @@ struct LogDamage {
   /// - Throws: ``StoreError`` of code `corrupted`, saying where, if acknowledged writes could not be replayed.
   func check(_ options: OpaquePointer) throws {
     guard let manifest = try currentManifest() else { return try checkNothingIsLeft() }
-    try checkManifest(manifest)
-    try checkWriteAheadLogs(options, manifest)
+    try checkWriteAheadLogs(options, manifest, try checkManifest(manifest))
   }
 
   /// The name of the manifest that `CURRENT` names; nil if there is no such file. RocksDB judges other contents.
@@ -51,31 +50,40 @@ struct LogDamage {
         + "restore the directory from a backup")
   }
 
-  private func checkManifest(_ manifest: String) throws {
+  /// - Returns: what the manifest says.
+  private func checkManifest(_ manifest: String) throws -> LogScan {
     guard names.contains(manifest) else {
       throw StoreError(
         .corrupted,
         "\(directory)/\(manifest), which CURRENT names, is missing; restore the directory from a backup")
     }
-    let scan = try LogScan(directory + "/" + manifest)
+    let scan = try LogScan(directory + "/" + manifest, isManifest: true)
     // RocksDB finds every damage of a manifest but this one, which looks like the end of an unfinished write.
-    guard let place = scan.damage, scan.damageOverruns, scan.newestBehindDamage != nil else { return }
+    guard let place = scan.damage, scan.damageOverruns, scan.newestBehindDamage != nil else {
+      return scan
+    }
     throw StoreError(
       .corrupted, "\(directory)/\(manifest) is damaged at byte \(place); restore the directory from a backup")
   }
 
-  private func checkWriteAheadLogs(_ options: OpaquePointer, _ manifest: String) throws {
+  private func checkWriteAheadLogs(_ options: OpaquePointer, _ manifest: String, _ state: LogScan) throws {
     let logs = names.compactMap { name in logNumber(name).map { (name, $0) } }.sorted { $0.1 < $1.1 }
-    guard !logs.isEmpty || manifest == LogDamage.firstManifest else {
+    // One of a lower number may linger: its rows are in tables, and it says nothing of later ones.
+    guard logs.contains(where: { $0.1 >= state.oldestLog }) || manifest == LogDamage.firstManifest else {
       throw StoreError(
         .corrupted,
-        "\(directory) holds no write-ahead log (a file such as 000004.log); "
+        "\(directory) lacks its write-ahead log (a file such as 000004.log, of a number not below \(state.oldestLog)); "
           + "restore the directory from a backup")
     }
     var damage: (file: String, place: Int)?
     var unreached: UInt64?
-    for (name, _) in logs {
+    var isFirst = true
+    for (name, number) in logs {
       let scan = try LogScan(directory + "/" + name)
+      if isFirst, number >= state.oldestLog, damage == nil, scan.damage == nil, let first = scan.first {
+        try checkNothingIsBetween(state, first, name)
+        isFirst = false
+      }
       let behind = damage == nil ? scan.newestBehindDamage : scan.newest
       unreached = [unreached, behind].compactMap { $0 }.max()
       if damage == nil, let place = scan.damage { damage = (name, place) }
@@ -86,6 +94,15 @@ struct LogDamage {
       "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.place), and "
         + "acknowledged writes lie behind; restore the directory from a backup, or, to go on without them, cut "
         + "the file there and remove the .log files of higher numbers")
+  }
+
+  /// The first log that is needed begins where the manifest ends, or before: with later numbers, one is missing between.
+  private func checkNothingIsBetween(_ state: LogScan, _ first: UInt64, _ log: String) throws {
+    guard first > state.lastSequence + 1 else { return }
+    throw StoreError(
+      .corrupted,
+      "\(directory) lacks a write-ahead log: \(log) begins with change \(first), the tables end with "
+        + "\(state.lastSequence); restore the directory from a backup")
   }
 
   /// The sequence number that a replay reaches; nothing is written.

@@ -4,7 +4,8 @@
 // The format: blocks of 32 KiB, in each fragments of a record, one after the other:
 //   checksum (4), length (2), type (1: a whole record, 2: its first part, 3: a middle part, 4: its last), payload
 // Numbers are little-endian; the checksum covers type and payload. Less than seven bytes left in a block are zeros.
-// A write-ahead log's record begins with its sequence number (8) and the number of its changes (4).
+// A write-ahead log's record begins with its sequence number (8) and the number of its changes (4); a manifest's is
+// described in ManifestRecord.
 
 /// What a scan found.
 struct LogScan {
@@ -12,10 +13,16 @@ struct LogScan {
   private(set) var damage: Int?
   /// Whether the damaged fragment claims more bytes than the file has.
   private(set) var damageOverruns = false
+  /// The sequence number of the first whole record; nil if there is none.
+  private(set) var first: UInt64?
   /// The highest sequence number of a whole record; nil if there is none.
   private(set) var newest: UInt64?
   /// The highest sequence number of a whole record behind the damage; nil if there is none.
   private(set) var newestBehindDamage: UInt64?
+  /// Of a manifest: the number of the oldest write-ahead log whose rows are not all in tables; 0 if none is named.
+  private(set) var oldestLog: UInt64 = 0
+  /// Of a manifest: the highest sequence number that had been given out when it was last written.
+  private(set) var lastSequence: UInt64 = 0
 
   private static let block = 32 << 10
   private static let header = 7
@@ -28,12 +35,16 @@ struct LogScan {
     var isBehindDamage: Bool
   }
 
+  private let isManifest: Bool
+  /// How much of a record's beginning is looked at.
+  private var lookedAt: Int { isManifest ? 256 : 8 }
   private var begun: Begun?
   private var searched = 0
 
   /// Scans a file.
   /// - Throws: ``StoreError`` with the system's reason if it cannot be read.
-  init(_ path: String) throws {
+  init(_ path: String, isManifest: Bool = false) throws {
+    self.isManifest = isManifest
     let file = try InputFile(path)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: LogScan.block, alignment: 8)
     defer { buffer.deallocate() }
@@ -107,7 +118,8 @@ struct LogScan {
     default: return
     }
     guard let count = begun?.prefix.count else { return }
-    begun?.prefix += payload.prefix(max(8 - count, 0))
+    let room = max(lookedAt - count, 0)
+    begun?.prefix += payload.prefix(room)
     if block[position + 6] == 1 || block[position + 6] == 4 { finish() }
   }
 
@@ -115,9 +127,15 @@ struct LogScan {
   private mutating func finish() {
     defer { begun = nil }
     guard let record = begun else { return }
-    let sequence = record.prefix.enumerated().reduce(UInt64(0)) {
+    if isManifest {
+      let change = ManifestRecord(record.prefix)
+      oldestLog = max(oldestLog, change.log ?? 0)
+      lastSequence = max(lastSequence, change.sequence ?? 0)
+    }
+    let sequence = record.prefix.prefix(8).enumerated().reduce(UInt64(0)) {
       $0 | UInt64($1.element) << (8 * UInt64($1.offset))
     }
+    first = first ?? sequence
     newest = max(newest ?? 0, sequence)
     if record.isBehindDamage { newestBehindDamage = max(newestBehindDamage ?? 0, sequence) }
   }
