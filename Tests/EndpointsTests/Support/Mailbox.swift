@@ -31,7 +31,18 @@ final class Mailbox<Element: Sendable>: Sendable {
     waiter?.succeed(element)
   }
 
-  func next(within deadline: TimeAmount = .seconds(10)) async throws -> Element {
+  /// Whether there is nothing that nobody has taken yet.
+  var isEmpty: Bool { state.withLockedValue { $0.elements.isEmpty } }
+
+  /// Everything that is there, without waiting.
+  func takeAll() -> [Element] {
+    state.withLockedValue { state in
+      defer { state.elements = [] }
+      return state.elements
+    }
+  }
+
+  func next(within deadline: TimeAmount = .seconds(60)) async throws -> Element {
     let promise = eventLoop.makePromise(of: Element.self)
     let (ready, id) = state.withLockedValue { state -> (Element?, Int) in
       guard state.elements.isEmpty else { return (state.elements.removeFirst(), 0) }
