@@ -9,7 +9,7 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-@Suite("Without --emulator", .timeLimit(.minutes(1)))
+@Suite("Without --emulator", .timeLimit(.minutes(10)))
 struct ProductionTests {
   private func with(_ body: (FirestoreTestServer) async throws -> Void) async throws {
     let running = try await FirestoreTestServer.start { $0.emulator = false }

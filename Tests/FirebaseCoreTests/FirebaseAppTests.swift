@@ -5,7 +5,7 @@ import FirebaseCore
 import Foundation
 import Testing
 
-@Suite("Apps", .timeLimit(.minutes(2)))
+@Suite("Apps", .timeLimit(.minutes(10)))
 struct FirebaseAppTests {
   private func options(project: String = "demo") -> FirebaseOptions {
     let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")

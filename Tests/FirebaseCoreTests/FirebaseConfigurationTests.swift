@@ -3,7 +3,7 @@
 import FirebaseCore
 import Testing
 
-@Suite("Configuration", .serialized, .timeLimit(.minutes(2)))
+@Suite("Configuration", .serialized, .timeLimit(.minutes(10)))
 struct FirebaseConfigurationTests {
   @Test("levels have the raw values of Apple's SDK")
   func levels() {

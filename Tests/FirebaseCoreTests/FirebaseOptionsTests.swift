@@ -4,7 +4,7 @@ import FirebaseCore
 import Foundation
 import Testing
 
-@Suite("Options", .timeLimit(.minutes(2)))
+@Suite("Options", .timeLimit(.minutes(10)))
 struct FirebaseOptionsTests {
   private static let plist = """
     <?xml version="1.0" encoding="UTF-8"?>

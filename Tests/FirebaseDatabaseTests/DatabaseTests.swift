@@ -10,7 +10,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Database and references", .timeLimit(.minutes(2)))
+@Suite("Database and references", .timeLimit(.minutes(10)))
 struct DatabaseTests {
   @Test(
     "URLs give host, port, transport security and namespace",

@@ -52,7 +52,7 @@ struct TestServer {
   }
 }
 
-@Suite("Client and server", .timeLimit(.minutes(2)))
+@Suite("Client and server", .timeLimit(.minutes(10)))
 struct EndToEndTests {
   @Test("two clients see each other's writes, in the order of the list")
   func twoClients() async throws {

@@ -28,7 +28,7 @@ private final class TwoAddresses: Resolver, Sendable {
   func cancelQueries() {}
 }
 
-@Suite("The guides' flows", .timeLimit(.minutes(2)))
+@Suite("The guides' flows", .timeLimit(.minutes(10)))
 struct GuideTests {
   @Test("a name with a dead address and a live one is reached")
   func twoAddresses() async throws {

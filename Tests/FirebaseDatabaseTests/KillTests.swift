@@ -39,7 +39,7 @@ private struct Server {
   }
 }
 
-@Suite("Client of a server that is killed", .timeLimit(.minutes(2)))
+@Suite("Client of a server that is killed", .timeLimit(.minutes(10)))
 struct KillTests {
   @Test("after SIGKILL the client comes back by itself, and nothing acknowledged or waiting is lost")
   func killed() async throws {

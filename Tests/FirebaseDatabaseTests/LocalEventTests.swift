@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Local events", .timeLimit(.minutes(2)))
+@Suite("Local events", .timeLimit(.minutes(10)))
 struct LocalEventTests {
   @Test("a write is seen at once, before the server answers")
   func localFirst() async throws {

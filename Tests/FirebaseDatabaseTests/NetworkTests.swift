@@ -58,7 +58,7 @@ private struct Setting {
   }
 }
 
-@Suite("Client on a bad network", .timeLimit(.minutes(4)))
+@Suite("Client on a bad network", .timeLimit(.minutes(10)))
 struct NetworkTests {
   @Test("observers see a write before the server's answer, its completion follows the answer")
   func localFirst() async throws {

@@ -67,7 +67,7 @@ extension Shown.State {
   }
 }
 
-@Suite("Overlapping queries", .timeLimit(.minutes(3)))
+@Suite("Overlapping queries", .timeLimit(.minutes(10)))
 struct OverlapTests {
   private func queries(_ list: DatabaseReference, _ random: inout RandomNodes) -> [DatabaseQuery] {
     let all: [DatabaseQuery] = [

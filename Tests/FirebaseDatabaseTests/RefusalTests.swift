@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Refusals", .timeLimit(.minutes(2)))
+@Suite("Refusals", .timeLimit(.minutes(10)))
 struct RefusalTests {
   /// A value deeper than the server takes.
   private func deep(_ levels: Int) -> Any {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Connection", .timeLimit(.minutes(2)))
+@Suite("Connection", .timeLimit(.minutes(10)))
 struct ServerConnectionTests {
   private func opened(_ prepare: (inout ServerConnection) -> Void = { _ in }) -> ServerConnection {
     var connection = ServerConnection(seed: 1, statsName: "sdk.test")

@@ -11,7 +11,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Stress", .timeLimit(.minutes(3)))
+@Suite("Stress", .timeLimit(.minutes(10)))
 struct StressTests {
   @Test("thousands of observers come and go, and nothing of them stays")
   func comingAndGoing() async throws {

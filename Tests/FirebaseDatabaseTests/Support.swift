@@ -33,7 +33,7 @@ final class Recorder<Element: Sendable>: Sendable {
 
   /// The first element, from now on or already waiting, that fits.
   func first(
-    within seconds: Double = 20, _ description: String = "an event",
+    within seconds: Double = 60, _ description: String = "an event",
     where fits: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {
     let stream = stream
@@ -43,7 +43,7 @@ final class Recorder<Element: Sendable>: Sendable {
     }
   }
 
-  func next(within seconds: Double = 20) async throws -> Element {
+  func next(within seconds: Double = 60) async throws -> Element {
     try await first(within: seconds) { _ in true }
   }
 
@@ -56,7 +56,7 @@ final class Recorder<Element: Sendable>: Sendable {
 
 /// Runs work with a deadline.
 func within<T: Sendable>(
-  _ seconds: Double = 20, _ description: String = "the work", _ work: @escaping @Sendable () async throws -> T
+  _ seconds: Double = 60, _ description: String = "the work", _ work: @escaping @Sendable () async throws -> T
 ) async throws -> T {
   try await withThrowingTaskGroup(of: T.self) { group in
     group.addTask { try await work() }

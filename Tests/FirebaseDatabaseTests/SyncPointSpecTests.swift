@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Sync tree vectors", .timeLimit(.minutes(2)))
+@Suite("Sync tree vectors", .timeLimit(.minutes(10)))
 struct SyncPointSpecTests {
   @Test(
     "every sync point vector gives its events, at the root and below it",

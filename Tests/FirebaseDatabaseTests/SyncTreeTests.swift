@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Sync tree", .timeLimit(.minutes(1)))
+@Suite("Sync tree", .timeLimit(.minutes(10)))
 struct SyncTreeTests {
   private let tree = SyncTree()
   private let all: EventInterest = [.value, .childAdded, .childRemoved, .childChanged, .childMoved]

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Client over TLS", .serialized, .timeLimit(.minutes(3)))
+@Suite("Client over TLS", .serialized, .timeLimit(.minutes(10)))
 struct TLSTests {
   private func start(_ files: CertificateAuthority.Files) async throws -> TestServer {
     var configuration = HearthConfiguration.forTesting()

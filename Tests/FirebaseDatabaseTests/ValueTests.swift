@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Values", .timeLimit(.minutes(2)))
+@Suite("Values", .timeLimit(.minutes(10)))
 struct ValueTests {
   private func roundTrip(_ value: Any?) throws -> Any {
     ValueWriter.value(try ValueReader.node(value))

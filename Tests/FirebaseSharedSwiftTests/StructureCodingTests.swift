@@ -40,7 +40,7 @@ private func decode<T: Decodable>(
   return try decoder.decode(type, from: structure)
 }
 
-@Suite(.timeLimit(.minutes(1))) struct StructureCodingTests {
+@Suite(.timeLimit(.minutes(10))) struct StructureCodingTests {
   @Test func everyPlainTypeSurvivesARoundTrip() throws {
     let value = Everything()
     #expect(try decode(Everything.self, encode(value)) == value)

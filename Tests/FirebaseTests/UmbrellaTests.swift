@@ -36,7 +36,7 @@ private struct Item: Codable, Equatable, Sendable {
   var at: Timestamp
 }
 
-@Suite(.timeLimit(.minutes(2))) struct UmbrellaTests {
+@Suite(.timeLimit(.minutes(10))) struct UmbrellaTests {
   @Test func oneImportGivesTheAppAndBothDatabases() async throws {
     let server = HearthServer(.forTesting())
     let ports = try await server.start().map(\.port)

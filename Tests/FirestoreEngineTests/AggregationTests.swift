@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct AggregationTests {
+@Suite(.timeLimit(.minutes(10))) struct AggregationTests {
   private static let price = FieldPath(field: "price")
 
   private static func run(

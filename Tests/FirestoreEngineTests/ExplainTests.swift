@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(1))) struct ExplainTests {
+@Suite(.timeLimit(.minutes(10))) struct ExplainTests {
   private static func filled() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     for index in 0..<40 {

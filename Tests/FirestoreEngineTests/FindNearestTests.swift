@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(1))) struct FindNearestTests {
+@Suite(.timeLimit(.minutes(10))) struct FindNearestTests {
   private static let field = FieldPath(field: "v")
 
   private static func nearest(

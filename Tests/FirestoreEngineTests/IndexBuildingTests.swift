@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct IndexBuildingTests {
+@Suite(.timeLimit(.minutes(10))) struct IndexBuildingTests {
   private static func index(_ fields: [(String, IndexConfiguration.Mode)]) -> IndexConfiguration {
     IndexConfiguration(indexes: [.init("c", .collection, fields.map { .init(FieldPath(field: $0), $1) })])
   }

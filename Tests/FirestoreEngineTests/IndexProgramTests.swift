@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct IndexProgramTests {
+@Suite(.timeLimit(.minutes(10))) struct IndexProgramTests {
   private static let count =
     ProcessInfo.processInfo.environment["HEARTH_QUERY_PROGRAMS"].flatMap(Int.init) ?? 2_000
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(5))) struct LargeTransactionTests {
+@Suite(.timeLimit(.minutes(10))) struct LargeTransactionTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture(lockWait: 200_000_000) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct ListingTests {
+@Suite(.timeLimit(.minutes(10))) struct ListingTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }

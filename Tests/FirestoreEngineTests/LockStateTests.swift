@@ -120,7 +120,7 @@ private struct PlainLocks {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct LockStateTests {
+@Suite(.timeLimit(.minutes(10))) struct LockStateTests {
   @Test("random requests are granted, and wait, as the rules say", arguments: 0..<20)
   func againstPlainRules(seed: UInt64) {
     var source = RandomRanges(seed: seed + 100)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Queries that find little", .timeLimit(.minutes(2)))
+@Suite("Queries that find little", .timeLimit(.minutes(10)))
 struct LongScanTests {
   private static let count = 6_000
   private static let rows = 200

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct QueryCostTests {
+@Suite(.timeLimit(.minutes(10))) struct QueryCostTests {
   private static let a = FieldPath(field: "a")
   private static let b = FieldPath(field: "b")
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct QueryTests {
+@Suite(.timeLimit(.minutes(10))) struct QueryTests {
   @Test("random queries over random documents give what their definition gives", arguments: 1...6)
   func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()

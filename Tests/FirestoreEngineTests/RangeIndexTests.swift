@@ -39,7 +39,7 @@ struct RandomRanges {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct RangeIndexTests {
+@Suite(.timeLimit(.minutes(10))) struct RangeIndexTests {
   @Test("a search finds exactly what lies around a key or shares a key with a range, whatever comes and goes")
   func againstList() {
     var source = RandomRanges(seed: 5)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(1))) struct RowTests {
+@Suite(.timeLimit(.minutes(10))) struct RowTests {
   let database = DatabaseName(project: "demo")
 
   @Test("keys lie as the layout says")

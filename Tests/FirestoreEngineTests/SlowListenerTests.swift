@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(3))) struct SlowListenerTests {
+@Suite(.timeLimit(.minutes(10))) struct SlowListenerTests {
   private static func hit(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchHit {
     let name = try #require(
       DocumentName(database: DatabaseName(project: "demo"), path: ResourcePath(["c", "d\(index)"])))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(1))) struct StrictModeTests {
+@Suite(.timeLimit(.minutes(10))) struct StrictModeTests {
   private static let a = FieldPath(field: "a")
   private static let b = FieldPath(field: "b")
 

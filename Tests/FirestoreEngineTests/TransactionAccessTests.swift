@@ -19,7 +19,7 @@ private struct NoTransactions: AccessPolicy {
   }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct TransactionAccessTests {
+@Suite(.timeLimit(.minutes(10))) struct TransactionAccessTests {
   private let alice = Caller(.user(id: "alice", claims: ["iat": 1]))
   private let bob = Caller(.user(id: "bob", claims: ["iat": 1]))
   private static let invalid = FirestoreError.invalidArgument("Invalid transaction.")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(10))) struct TransactionTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }

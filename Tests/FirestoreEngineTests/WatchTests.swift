@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct WatchTests {
+@Suite(.timeLimit(.minutes(10))) struct WatchTests {
   private static func listen(
     _ fixture: EngineFixture, _ client: WatchClient, as caller: Caller = .administrator
   ) async throws -> WatchStream {
@@ -180,7 +180,6 @@ import Testing
     for _ in 0..<5 {
       try await eventually("the heart waits") { fixture.clock.sleepers >= 1 }
       fixture.clock.advance(by: 9_250_000)
-      try await Task.sleep(nanoseconds: 5_000_000)
     }
     try await eventually("a heartbeat came") { client.view.snapshots.count >= 2 }
     #expect(client.view.token != first)

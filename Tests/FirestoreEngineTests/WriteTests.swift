@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(2))) struct WriteTests {
+@Suite(.timeLimit(.minutes(10))) struct WriteTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }

@@ -8,7 +8,7 @@ import RandomModels
 import SwiftProtobuf
 import Testing
 
-@Suite("Requests with writes", .timeLimit(.minutes(3)))
+@Suite("Requests with writes", .timeLimit(.minutes(10)))
 struct CommitRequestTests {
   static func commit(_ bytes: [UInt8]) throws -> CommitRequest {
     try bytes.withUnsafeBytes { try CommitRequest(decoding: $0) }

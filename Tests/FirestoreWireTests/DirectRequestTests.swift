@@ -8,7 +8,7 @@ import SwiftProtobuf
 import RandomModels
 import Testing
 
-@Suite("Requests with documents and queries", .timeLimit(.minutes(3)))
+@Suite("Requests with documents and queries", .timeLimit(.minutes(10)))
 struct DirectRequestTests {
   private func read<Request>(
     _ message: some Message, _ body: (UnsafeRawBufferPointer) throws -> Request

@@ -7,7 +7,7 @@ import RandomModels
 import SwiftProtobuf
 import Testing
 
-@Suite("Document codec", .timeLimit(.minutes(3)))
+@Suite("Document codec", .timeLimit(.minutes(10)))
 struct DocumentCodecTests {
   static func refusal(_ bytes: [UInt8]) -> FirestoreError? {
     do throws(FirestoreError) {

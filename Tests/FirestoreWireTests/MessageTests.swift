@@ -38,7 +38,7 @@ extension RandomValues {
   }
 }
 
-@Suite("Messages and the model", .timeLimit(.minutes(3)))
+@Suite("Messages and the model", .timeLimit(.minutes(10)))
 struct MessageTests {
   @Test("writes survive, with the presence of their masks, through bytes")
   func writes() throws {

@@ -7,7 +7,7 @@ import Foundation
 import SwiftProtobuf
 import Testing
 
-@Suite("Request vectors", .timeLimit(.minutes(3)))
+@Suite("Request vectors", .timeLimit(.minutes(10)))
 struct RequestVectorTests {
   /// How many of a suite's cases did what.
   struct Tally {

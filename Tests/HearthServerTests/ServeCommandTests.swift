@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
-@Suite("hearth serve", .timeLimit(.minutes(1)))
+@Suite("hearth serve", .timeLimit(.minutes(10)))
 struct ServeCommandTests {
   private static let free = ["--emulator", "--firestore-port", "0", "--database-port", "0"]
 
@@ -38,7 +38,7 @@ struct ServeCommandTests {
     let started = ContinuousClock.now
     process.signal(signal)
     #expect(await process.wait() == 0)
-    #expect(ContinuousClock.now - started < .seconds(10))
+    #expect(ContinuousClock.now - started < .seconds(60))
   }
 
   @Test("A connection that is open and idle does not hold up the end")

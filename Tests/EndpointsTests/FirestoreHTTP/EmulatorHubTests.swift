@@ -4,7 +4,7 @@ import HearthServer
 import RealtimeModel
 import Testing
 
-@Suite("The emulators' hub", .timeLimit(.minutes(1)))
+@Suite("The emulators' hub", .timeLimit(.minutes(10)))
 struct EmulatorHubTests {
   private func run(_ body: (FirestoreTestServer, Int) async throws -> Void) async throws {
     try await FirestoreTestServer.serving {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("The emulator's interface", .timeLimit(.minutes(1)))
+@Suite("The emulator's interface", .timeLimit(.minutes(10)))
 struct EmulatorTests {
   private let clear = "/emulator/v1/" + FirestoreTestServer.documents
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Exports and imports", .timeLimit(.minutes(1)))
+@Suite("Exports and imports", .timeLimit(.minutes(10)))
 struct ExportTests {
   private static let database = DatabaseName(project: "demo-test", database: "(default)")
   private let admin = "/emulator/v1/projects/demo-test"

@@ -5,7 +5,7 @@ import NIOHTTP1
 import RealtimeModel
 import Testing
 
-@Suite("Firestore's REST interface", .timeLimit(.minutes(1)))
+@Suite("Firestore's REST interface", .timeLimit(.minutes(10)))
 struct FirestoreRESTTests {
   private let docs = "/v1/" + FirestoreTestServer.documents
   private let names = FirestoreTestServer.documents

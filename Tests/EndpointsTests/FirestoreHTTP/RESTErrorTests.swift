@@ -6,7 +6,7 @@ import RealtimeModel
 import SwiftProtobuf
 import Testing
 
-@Suite("Errors of REST", .timeLimit(.minutes(1)))
+@Suite("Errors of REST", .timeLimit(.minutes(10)))
 struct RESTErrorTests {
   /// A request that is at fault.
   struct Fault: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,7 @@ import HearthServer
 import SwiftProtobuf
 import Testing
 
-@Suite("RunAggregationQuery over gRPC", .timeLimit(.minutes(1)))
+@Suite("RunAggregationQuery over gRPC", .timeLimit(.minutes(10)))
 struct AggregationMethodTests {
   private typealias Request = Google_Firestore_V1_RunAggregationQueryRequest
   private typealias Response = Google_Firestore_V1_RunAggregationQueryResponse

@@ -7,7 +7,7 @@ import OrderedStore
 import SwiftProtobuf
 import Testing
 
-@Suite("BatchWrite over gRPC", .timeLimit(.minutes(1)))
+@Suite("BatchWrite over gRPC", .timeLimit(.minutes(10)))
 struct BatchWriteTests {
   private func batch(
     _ client: GRPCTestClient, _ writes: [Proto.Write]

@@ -6,7 +6,7 @@ import GRPCFraming
 import SwiftProtobuf
 import Testing
 
-@Suite("Explained queries over gRPC", .timeLimit(.minutes(1)))
+@Suite("Explained queries over gRPC", .timeLimit(.minutes(10)))
 struct ExplainMethodTests {
   @Test("A plan comes alone; an analysis after the results, in a message of its own")
   func queries() async throws {

@@ -8,7 +8,7 @@ import SwiftProtobuf
 import HearthServer
 import Testing
 
-@Suite("Firestore methods over gRPC", .timeLimit(.minutes(1)))
+@Suite("Firestore methods over gRPC", .timeLimit(.minutes(10)))
 struct FirestoreMethodTests {
   private let documents = FirestoreTestServer.documents
 

@@ -87,7 +87,7 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
   }
 }
 
-@Suite("Limits of writes over gRPC", .timeLimit(.minutes(5)))
+@Suite("Limits of writes over gRPC", .timeLimit(.minutes(10)))
 struct LimitTests {
   static let cases: [LimitCase] = [
     LimitCase(
@@ -271,14 +271,14 @@ struct LimitTests {
         $0.requestOptions.requestTags = [LimitCase.text(10 << 20)]
       }
       try? await call.send(large)
-      let status = try await call.status(within: .seconds(30))
+      let status = try await call.status()
       #expect(status.code == .invalidArgument)
       #expect(status.message.contains("Request payload size exceeds the limit: 10485760 bytes."))
       let huge = try await client.open("Commit")
       try? await huge.send(
         Google_Firestore_V1_CommitRequest.with { $0.requestOptions.requestTags = [LimitCase.text(18 << 20)] },
         endStream: true)
-      #expect(try await huge.status(within: .seconds(30)).code == .resourceExhausted)
+      #expect(try await huge.status().code == .resourceExhausted)
     }
   }
 

@@ -11,7 +11,7 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-@Suite("Listen state over gRPC", .timeLimit(.minutes(2)))
+@Suite("Listen state over gRPC", .timeLimit(.minutes(10)))
 struct ListenStateTests {
   private typealias Time = Google_Protobuf_Timestamp
 

@@ -6,7 +6,7 @@ import GRPCFraming
 import SwiftProtobuf
 import Testing
 
-@Suite("PartitionQuery over gRPC", .timeLimit(.minutes(1)))
+@Suite("PartitionQuery over gRPC", .timeLimit(.minutes(10)))
 struct PartitionQueryTests {
   private typealias Request = Google_Firestore_V1_PartitionQueryRequest
   private typealias Response = Google_Firestore_V1_PartitionQueryResponse

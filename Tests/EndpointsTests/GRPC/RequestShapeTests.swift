@@ -7,7 +7,7 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-@Suite("Shapes of Firestore requests over gRPC", .timeLimit(.minutes(1)))
+@Suite("Shapes of Firestore requests over gRPC", .timeLimit(.minutes(10)))
 struct RequestShapeTests {
   private let documents = FirestoreTestServer.documents
 

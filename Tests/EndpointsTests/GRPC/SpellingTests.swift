@@ -7,7 +7,7 @@ import GRPCFraming
 import NIOCore
 import Testing
 
-@Suite("Two spellings of one letter over gRPC", .timeLimit(.minutes(1)))
+@Suite("Two spellings of one letter over gRPC", .timeLimit(.minutes(10)))
 struct SpellingTests {
   private let composed = "\u{E9}"
   private let decomposed = "e\u{301}"

@@ -12,7 +12,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Back-pressure on the Write stream", .timeLimit(.minutes(2)))
+@Suite("Back-pressure on the Write stream", .timeLimit(.minutes(10)))
 struct WriteBackPressureTests {
   private typealias Request = Google_Firestore_V1_WriteRequest
   private typealias Response = Google_Firestore_V1_WriteResponse
@@ -68,7 +68,7 @@ struct WriteBackPressureTests {
       #expect(last < count)
       try await release(transaction, client)
       for _ in 0...count {
-        let response: Response = try await call.message(within: .seconds(30))
+        let response: Response = try await call.message()
         #expect(response.writeResults.count == 1)
       }
       try await call.halfClose()
@@ -100,7 +100,7 @@ struct WriteBackPressureTests {
       var refused = 0
       for call in calls {
         do {
-          let _: Response = try await call.message(within: .seconds(30))
+          let _: Response = try await call.message()
           try await call.halfClose()
           #expect(try await call.status() == .ok)
         } catch let status as GRPCStatus {
@@ -116,7 +116,7 @@ struct WriteBackPressureTests {
       for round in 0..<6 {
         let text = Proto.Value.text(String(repeating: "x", count: 1_000_000))
         try await call.send(Request.with { $0.writes = [.set("w/d\(round)", ["t": text])] })
-        let _: Response = try await call.message(within: .seconds(30))
+        let _: Response = try await call.message()
       }
       await other.close()
     }

@@ -9,7 +9,7 @@ import OrderedStore
 import SwiftProtobuf
 import Testing
 
-@Suite("Write stream over gRPC", .timeLimit(.minutes(1)))
+@Suite("Write stream over gRPC", .timeLimit(.minutes(10)))
 struct WriteStreamTests {
   private typealias Request = Google_Firestore_V1_WriteRequest
   private typealias Response = Google_Firestore_V1_WriteResponse

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Long polling's move to a WebSocket", .timeLimit(.minutes(1)))
+@Suite("Long polling's move to a WebSocket", .timeLimit(.minutes(10)))
 struct LongPollUpgradeTests {
   static let end = #"{"t":"c","d":{"t":"n","d":{}}}"#
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Headers of answers", .timeLimit(.minutes(1)))
+@Suite("Headers of answers", .timeLimit(.minutes(10)))
 struct AnswerHeaderTests {
   private static let headers: HTTPHeaders = [
     "x-good": "tab\tand \u{e9}", "x-cr": "a\rb", "x-lf": "a\nb: c", "x-nul": "a\u{0}b", "x-del": "\u{7F}",

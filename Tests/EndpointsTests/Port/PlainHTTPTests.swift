@@ -4,7 +4,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Plain HTTP on the Firestore port", .timeLimit(.minutes(1)))
+@Suite("Plain HTTP on the Firestore port", .timeLimit(.minutes(10)))
 struct PlainHTTPTests {
   private func answer(to request: String) async throws -> String {
     let echo = try await EchoPort.start()

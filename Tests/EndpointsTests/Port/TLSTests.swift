@@ -9,7 +9,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("A port under TLS", .timeLimit(.minutes(1)))
+@Suite("A port under TLS", .timeLimit(.minutes(10)))
 struct TLSTests {
   private func start() async throws -> EchoPort {
     let files = try TestCertificate.write()

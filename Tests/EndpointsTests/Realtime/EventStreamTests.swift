@@ -4,7 +4,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Event streams of the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("Event streams of the Realtime Database", .timeLimit(.minutes(10)))
 struct EventStreamTests {
   /// An open stream.
   private struct Stream {

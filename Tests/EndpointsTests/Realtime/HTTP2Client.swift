@@ -17,7 +17,7 @@ struct HTTP2Client {
       if end { try await stream.writeAndFlush(HTTPClientRequestPart.end(nil)).get() }
     }
 
-    func next() async throws -> String { try await parts.next(within: .seconds(30)) }
+    func next() async throws -> String { try await parts.next() }
 
     /// The status and the whole body; a stream that is broken off behind its end is whole.
     func answer() async throws -> (status: String, body: String) {

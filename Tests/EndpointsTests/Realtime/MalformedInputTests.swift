@@ -7,7 +7,7 @@ import NIOPosix
 import RealtimeModel
 import Testing
 
-@Suite("Malformed input at the Realtime Database's port", .timeLimit(.minutes(2)))
+@Suite("Malformed input at the Realtime Database's port", .timeLimit(.minutes(10)))
 struct MalformedInputTests {
   /// A client that must never notice what others send.
   private struct Bystander {
@@ -298,11 +298,7 @@ struct MalformedInputTests {
 
   @Test("connections that break off anywhere leave nothing behind")
   func brokenOff() async throws {
-    var port = PortLimits()
-    port.requestHeadTimeout = .seconds(2)
-    port.requestBodyTimeout = .seconds(2)
-    port.handshakeTimeout = .seconds(2)
-    try await RealtimeTestServer.run(port: port) { server in
+    try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
       let request = Array(RawSocket.request(server, "v=5&ns=demo").utf8)
       let message = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":1}}}"#.utf8))
@@ -320,8 +316,7 @@ struct MalformedInputTests {
       }
       try await bystander.isWell(1, after: "all of them")
       // The bystander's connections alone are left.
-      for _ in 0..<1000 where server.port.connectionCount > 2 { try await Task.sleep(for: .milliseconds(20)) }
-      #expect(server.port.connectionCount <= 2)
+      #expect(try await eventually { server.port.connectionCount <= 2 }, "\(server.port.connectionCount)")
     }
   }
 }

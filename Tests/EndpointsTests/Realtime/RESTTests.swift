@@ -4,7 +4,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Realtime Database over REST", .timeLimit(.minutes(1)))
+@Suite("Realtime Database over REST", .timeLimit(.minutes(10)))
 struct RESTTests {
   /// One request and what it must be answered.
   struct Exchange: Sendable {

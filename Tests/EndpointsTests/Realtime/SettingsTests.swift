@@ -7,7 +7,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Settings of the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("Settings of the Realtime Database", .timeLimit(.minutes(10)))
 struct SettingsTests {
   private static let owner = ["Authorization: Bearer owner"]
   private static let text = """

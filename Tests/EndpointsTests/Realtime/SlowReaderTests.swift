@@ -6,7 +6,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Listeners that do not read", .timeLimit(.minutes(2)))
+@Suite("Listeners that do not read", .timeLimit(.minutes(10)))
 struct SlowReaderTests {
   private var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits()

@@ -25,7 +25,7 @@ final class GatePolicy: AccessPolicy {
   }
 }
 
-@Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(2)))
+@Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(10)))
 struct SocketBackPressureTests {
   /// Sends messages without waiting for each, and counts those that have left this side.
   private func flood(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {

@@ -5,7 +5,7 @@ import RealtimeModel
 import RealtimeWire
 import Testing
 
-@Suite("Realtime Database over a WebSocket", .timeLimit(.minutes(1)))
+@Suite("Realtime Database over a WebSocket", .timeLimit(.minutes(10)))
 struct SocketTests {
   @Test("the hello comes first, with the host as the client named it and an unguessable session")
   func hello() async throws {

@@ -5,7 +5,7 @@ import RealtimeModel
 import RealtimeWire
 import Testing
 
-@Suite("WebSocket transport of the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("WebSocket transport of the Realtime Database", .timeLimit(.minutes(10)))
 struct SocketTransportTests {
   @Test("messages of many pieces are taken and sent, cut where no surrogate pair is")
   func largeMessages() async throws {
@@ -194,7 +194,7 @@ struct SocketTransportTests {
   func liveness() async throws {
     var limits = RealtimeEndpointLimits()
     limits.pingAfter = .milliseconds(200)
-    limits.lostAfter = .milliseconds(1_500)
+    limits.lostAfter = .seconds(3)
     try await RealtimeTestServer.run(limits: limits) { server in
       let socket = try await RawSocket.open(server)
       let start = ContinuousClock.now
@@ -202,7 +202,7 @@ struct SocketTransportTests {
       try await socket.sendFrame(10, [])
       #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 9, payload: []))
       #expect(await socket.client.readToEnd().isEmpty)
-      #expect(ContinuousClock.now - start >= .milliseconds(1_500))
+      #expect(ContinuousClock.now - start >= .seconds(3))
     }
   }
 
@@ -234,7 +234,7 @@ struct SocketTransportTests {
       let socket = try await RawSocket.open(server)
       try await socket.play(
         [#"{"r":1,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
-      async let drained: Void = server.port.drain(grace: .seconds(10))
+      async let drained: Void = server.port.drain(grace: .seconds(60))
       let close = try await socket.readFrame()
       #expect(close.opcode == 8 && close.payload.prefix(2) == [0x03, 0xE9])
       await drained

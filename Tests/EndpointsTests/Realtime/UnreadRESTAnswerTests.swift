@@ -18,7 +18,7 @@ private final class CountingPolicy: AccessPolicy {
   }
 }
 
-@Suite("Answers of REST that nobody reads", .timeLimit(.minutes(2)))
+@Suite("Answers of REST that nobody reads", .timeLimit(.minutes(10)))
 struct UnreadRESTAnswerTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
@@ -32,15 +32,6 @@ struct UnreadRESTAnswerTests {
     for path in ["fat/0", "fat/1", "fat/2", "fat/3"] as [Path] {
       _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
     }
-  }
-
-  /// Waits until a condition holds, for a time that is long on any machine.
-  private func eventually(_ condition: () -> Bool) async throws -> Bool {
-    for _ in 0..<1500 {
-      if condition() { return true }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-    return condition()
   }
 
   @Test("a pipelined request waits until the answer before it was flushed, and all are answered in the end")
@@ -81,8 +72,8 @@ struct UnreadRESTAnswerTests {
       let other = try await RawClient.connect(server.port.port)
       let client = try await RawClient.connect(server.port.port)
       try await client.channel.setOption(.autoRead, value: false).get()
-      try await client.send("GET /fat.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 2 })
+      try await client.send("GET /fat.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 1 })
       try await other.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1")
       #expect(try await other.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
@@ -105,11 +96,11 @@ struct UnreadRESTAnswerTests {
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
       var refused = ("", "")
-      for _ in 0..<500 where refused.0 != "503" {
-        refused = try await client.request(.GET, "/small.json").answer()
-        if refused.0 != "503" { try await Task.sleep(for: .milliseconds(20)) }
-      }
-      #expect(refused.0 == "503")
+      #expect(
+        try await eventually {
+          refused = try await client.request(.GET, "/small.json").answer()
+          return refused.0 == "503"
+        })
       #expect(refused.1.contains("wait to be read on this connection exceed the limit of 1048576 bytes"))
       try await first.stream.setOption(.autoRead, value: true).get()
       first.stream.read()
@@ -125,7 +116,7 @@ struct UnreadRESTAnswerTests {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
     var port = PortLimits()
-    port.answerTimeout = .milliseconds(500)
+    port.answerTimeout = .seconds(3)
     try await RealtimeTestServer.run(limits: limits, port: port) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
@@ -134,12 +125,8 @@ struct UnreadRESTAnswerTests {
       try await first.send("", end: true)
       // First it is too much, then it is given up.
       for expected in ["503", "200"] {
-        var status = ""
-        for _ in 0..<500 where status != expected {
-          status = try await client.request(.GET, "/small.json").answer().status
-          if status != expected { try await Task.sleep(for: .milliseconds(20)) }
-        }
-        #expect(status == expected)
+        #expect(
+          try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
       }
       await client.close()
     }

@@ -7,7 +7,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Worked examples on the wire", .timeLimit(.minutes(1)))
+@Suite("Worked examples on the wire", .timeLimit(.minutes(10)))
 struct WireExampleTests {
   @Test("9.1: the push of an own write comes before its acknowledgement")
   func ownWrite() async throws {

@@ -41,7 +41,8 @@ struct EchoPort {
         "Hang": .unary { _, _ in
           events.put(.started("Hang"))
           do {
-            try await Task.sleep(for: .seconds(60))
+            // Longer than anything here waits: only its cancellation ends it.
+            try await Task.sleep(for: .seconds(3600))
           } catch {
             events.put(.cancelled("Hang"))
             throw error

@@ -117,14 +117,17 @@ final class GRPCTestCall: Sendable {
     try await channel.writeAndFlush(HTTP2Frame.FramePayload.rstStream(.cancel))
   }
 
-  func next(within deadline: TimeAmount = .seconds(10)) async throws -> GRPCClientStream.Event {
+  func next(within deadline: TimeAmount = .seconds(60)) async throws -> GRPCClientStream.Event {
     try await mailbox.next(within: deadline)
   }
+
+  /// Whether something has come that was not looked at.
+  var hasNews: Bool { !mailbox.isEmpty }
 
   /// The next message, decoded; the initial metadata is skipped.
   /// - Throws: the call's status if it ended instead.
   func message<Response: Message>(
-    as type: Response.Type = Response.self, within deadline: TimeAmount = .seconds(10)
+    as type: Response.Type = Response.self, within deadline: TimeAmount = .seconds(60)
   ) async throws -> Response {
     while true {
       switch try await next(within: deadline) {
@@ -136,7 +139,7 @@ final class GRPCTestCall: Sendable {
   }
 
   /// The status the call ends with; messages before it are skipped.
-  func status(within deadline: TimeAmount = .seconds(10)) async throws -> GRPCStatus {
+  func status(within deadline: TimeAmount = .seconds(60)) async throws -> GRPCStatus {
     while true {
       if case .end(let status, _) = try await next(within: deadline) { return status }
     }

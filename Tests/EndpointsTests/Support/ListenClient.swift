@@ -79,7 +79,7 @@ final class ListenClient {
   }
 
   /// Takes messages up to the next global snapshot.
-  func snapshot(within deadline: TimeAmount = .seconds(10)) async throws -> Snapshot {
+  func snapshot(within deadline: TimeAmount = .seconds(60)) async throws -> Snapshot {
     while true {
       if let snapshot = try await step(within: deadline) { return snapshot }
     }
@@ -95,7 +95,7 @@ final class ListenClient {
 
   /// Takes messages until a target was removed, and returns the cause's code; 0 for a plain removal.
   func removal(of id: Int32) async throws -> Google_Rpc_Status {
-    while removed[id] == nil { _ = try await step(within: .seconds(10)) }
+    while removed[id] == nil { _ = try await step(within: .seconds(60)) }
     return removed.removeValue(forKey: id) ?? .init()
   }
 

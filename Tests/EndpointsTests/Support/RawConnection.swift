@@ -55,6 +55,9 @@ final class RawConnection: Sendable {
     return text
   }
 
+  /// Whether something has come that was not looked at.
+  var hasNews: Bool { !mailbox.isEmpty }
+
   /// What arrives next.
   func next() async throws -> Event { try await mailbox.next() }
 

@@ -12,7 +12,7 @@ func standstill(
 ) async throws -> Int {
   var last = count()
   var quiet = 0
-  let deadline = ContinuousClock.now + .seconds(30)
+  let deadline = ContinuousClock.now + .seconds(120)
   while quiet < roundTrips, last < end {
     guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
     try await roundTrip()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite(.timeLimit(.minutes(1))) struct GenuineTranscriptTests {
+@Suite(.timeLimit(.minutes(10))) struct GenuineTranscriptTests {
   /// What is known of a stream's session on the way.
   private struct Session {
     var client: WebChannelTestClient

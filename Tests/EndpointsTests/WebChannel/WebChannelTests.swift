@@ -7,7 +7,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite(.timeLimit(.minutes(2))) struct WebChannelTests {
+@Suite(.timeLimit(.minutes(10))) struct WebChannelTests {
   private typealias Client = WebChannelTestClient
 
   /// A port whose limits a test chooses.

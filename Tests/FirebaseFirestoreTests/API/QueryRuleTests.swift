@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(1))) struct QueryRuleTests {
+@Suite(.timeLimit(.minutes(10))) struct QueryRuleTests {
   private let client = TestClient.make(port: 1)
 
   private static var books: FirebaseFirestore.Query { TestClient.make(port: 1).collection("books") }

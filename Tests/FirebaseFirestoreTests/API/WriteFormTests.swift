@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(1))) struct WriteFormTests {
+@Suite(.timeLimit(.minutes(10))) struct WriteFormTests {
   private let client = TestClient.make(port: 1)
   private var name: DocumentName { client.document("c/d").name }
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(1))) struct BundleReaderTests {
+@Suite(.timeLimit(.minutes(10))) struct BundleReaderTests {
   static let database = DatabaseName(project: "demo-sdk")
 
   private func load(_ pieces: [Data]) throws(FirestoreError) -> FirebaseFirestore.Bundle {

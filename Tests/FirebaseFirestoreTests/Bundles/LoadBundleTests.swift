@@ -27,7 +27,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
   return file.data
 }
 
-@Suite(.timeLimit(.minutes(2))) struct LoadBundleTests {
+@Suite(.timeLimit(.minutes(10))) struct LoadBundleTests {
   private func offline() async throws -> Firestore {
     let client = TestClient.make(port: 1)
     try await deadline { try await client.disableNetwork() }

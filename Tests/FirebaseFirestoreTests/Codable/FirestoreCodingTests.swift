@@ -30,7 +30,7 @@ private struct WithReference: Codable {
   var n: Int
 }
 
-@Suite(.timeLimit(.minutes(1))) struct FirestoreCodingTests {
+@Suite(.timeLimit(.minutes(10))) struct FirestoreCodingTests {
   private let client = TestClient.make(port: 1)
 
   @Test func nilIsLeftOutOrNullOrTheServersTime() throws {

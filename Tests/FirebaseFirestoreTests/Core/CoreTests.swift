@@ -26,7 +26,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: last)
 }
 
-@Suite(.timeLimit(.minutes(1))) struct CoreTests {
+@Suite(.timeLimit(.minutes(10))) struct CoreTests {
   @Test(arguments: [
     (ViewChange.Kind.added, ViewChange.Kind.modified, ViewChange.Kind?.some(.added)),
     (.added, .removed, nil), (.modified, .modified, .modified), (.modified, .removed, .removed),

@@ -33,7 +33,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
   collection.addDocument(data: data)
 }
 
-@Suite(.serialized, .timeLimit(.minutes(3))) struct EndToEndTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct EndToEndTests {
   @Test func aDocumentWrittenByOneClientIsReadByAnother() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)

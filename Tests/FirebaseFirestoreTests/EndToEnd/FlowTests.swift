@@ -50,7 +50,7 @@ private func outcome(
   return code == 0 ? nil : FirestoreErrorCode.Code(rawValue: code)
 }
 
-@Suite(.serialized, .timeLimit(.minutes(4))) struct FlowTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct FlowTests {
   // MARK: Refusals
 
   @Test func aServerThatKnowsNobodyIsHeardWhereNobodyCanWait() async throws {

@@ -25,7 +25,7 @@ private struct City: Codable, Equatable, Sendable {
   var neighbour: DocumentReference?
 }
 
-@Suite(.serialized, .timeLimit(.minutes(4))) struct GuideTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct GuideTests {
   private func ids(_ query: Query) async throws -> [String] {
     try await deadline { try await query.getDocuments(source: .server).documents.map(\.documentID) }
   }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.serialized, .timeLimit(.minutes(4))) struct StressTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct StressTests {
   private func state<T: Sendable>(
     of client: Firestore, _ read: @escaping @Sendable (FirestoreClient) -> T
   ) async -> T {

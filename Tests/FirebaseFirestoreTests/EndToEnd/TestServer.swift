@@ -118,7 +118,7 @@ final class Recorder<Element: Sendable>: Sendable {
 
   /// Waits for the first element from `start` on that meets a condition.
   func first(
-    from start: Int = 0, within seconds: Double = 20, where condition: @escaping @Sendable (Element) -> Bool
+    from start: Int = 0, within seconds: Double = 60, where condition: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {
     try await deadline(seconds) {
       var index = start
@@ -134,7 +134,7 @@ final class Recorder<Element: Sendable>: Sendable {
 
 /// Runs something that has to be done before a time is over.
 func deadline<T: Sendable>(
-  _ seconds: Double = 20, _ body: @escaping @Sendable () async throws -> T
+  _ seconds: Double = 60, _ body: @escaping @Sendable () async throws -> T
 ) async throws -> T {
   let result = Locked<Result<T, any Error>?>(nil)
   return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<T, any Error>) in

@@ -111,7 +111,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct IndexTests {
+@Suite(.timeLimit(.minutes(10))) struct IndexTests {
   @Test(arguments: 1...6) func queriesFindTheSameWithIndexes(seed: UInt64) {
     var generator = Generator(random: SplitMix(seed: seed))
     var plain = store()

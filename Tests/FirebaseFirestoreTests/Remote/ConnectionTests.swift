@@ -32,7 +32,7 @@ private final class TwoAddresses: Resolver, Sendable {
   func cancelQueries() {}
 }
 
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ConnectionTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
   @Test func aNameWithADeadAddressAndALiveOneIsReached() async throws {
     let server = TestServer()
     try await server.start()

@@ -14,7 +14,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(1))) struct RequestVectorTests {
+@Suite(.timeLimit(.minutes(10))) struct RequestVectorTests {
   typealias JSON = [String: Any]
 
   /// Why a vector cannot be played.

@@ -10,7 +10,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-@Suite(.timeLimit(.minutes(1))) struct SyncSpecTests {
+@Suite(.timeLimit(.minutes(10))) struct SyncSpecTests {
   /// Cases that do not pass yet. The list may only shrink.
   static let knownFailures: Set<String> = []
 

@@ -112,12 +112,12 @@ final class Collected<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
-/// Waits until something holds, for at most half a minute: machines may be busy.
+/// Waits until something holds, for at most a minute: machines may be busy.
 func eventually(
   _ what: String, _ location: SourceLocation = #_sourceLocation, _ holds: () async throws -> Bool
 ) async throws {
   let clock = SystemClock()
-  let deadline = clock.now() + 30_000_000
+  let deadline = clock.now() + 60_000_000
   while clock.now() < deadline {
     if try await holds() { return }
     try await Task.sleep(nanoseconds: 1_000_000)

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Documents", .timeLimit(.minutes(3)))
+@Suite("Documents", .timeLimit(.minutes(10)))
 struct DocumentTests {
   static func path(_ text: String) -> FieldPath {
     (try? FieldPath(parsing: text)) ?? FieldPath(field: "invalid")

@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Masked updates", .timeLimit(.minutes(3)))
+@Suite("Masked updates", .timeLimit(.minutes(10)))
 struct MaskedUpdateTests {
   /// What a masked update means, said as simply as possible.
   private func naive(_ fields: MapValue, _ update: MapValue, _ mask: [FieldPath]) -> MapValue {

@@ -4,7 +4,7 @@ import FirestoreModel
 import Foundation
 import Testing
 
-@Suite("Bloom filter", .timeLimit(.minutes(3)))
+@Suite("Bloom filter", .timeLimit(.minutes(10)))
 struct BloomFilterTests {
   static func name(_ id: String) throws -> DocumentName {
     try DocumentName(parsing: "projects/demo-books/databases/(default)/documents/books/\(id)")

@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Order-preserving encoding", .timeLimit(.minutes(3)))
+@Suite("Order-preserving encoding", .timeLimit(.minutes(10)))
 struct IndexEncodingTests {
   @Test("bytes order as values do, on a million random pairs")
   func ordersMillionPairs() {

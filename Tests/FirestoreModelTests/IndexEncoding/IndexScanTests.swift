@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Ranges over index keys", .timeLimit(.minutes(3)))
+@Suite("Ranges over index keys", .timeLimit(.minutes(10)))
 struct IndexScanTests {
   struct Entry {
     let key: [UInt8]

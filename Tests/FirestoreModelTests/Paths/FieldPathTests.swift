@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Field paths", .timeLimit(.minutes(3)))
+@Suite("Field paths", .timeLimit(.minutes(10)))
 struct FieldPathTests {
   @Test(
     "text and names convert both ways",

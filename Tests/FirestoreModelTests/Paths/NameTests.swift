@@ -14,7 +14,7 @@ func failure(_ body: () throws(FirestoreError) -> Void) -> FirestoreError? {
   }
 }
 
-@Suite("Resource names", .timeLimit(.minutes(3)))
+@Suite("Resource names", .timeLimit(.minutes(10)))
 struct NameTests {
   static let root = "projects/p/databases/(default)/documents"
 

@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Filters", .timeLimit(.minutes(3)))
+@Suite("Filters", .timeLimit(.minutes(10)))
 struct FilterTests {
   static let name = DocumentName(database: DatabaseName(project: "p"), path: "books/b1")
 

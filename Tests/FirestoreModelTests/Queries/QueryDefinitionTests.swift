@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Queries", .timeLimit(.minutes(3)))
+@Suite("Queries", .timeLimit(.minutes(10)))
 struct QueryDefinitionTests {
   static let database = DatabaseName(project: "p")
   typealias Order = StructuredQuery.Order

@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Maps of fields", .timeLimit(.minutes(3)))
+@Suite("Maps of fields", .timeLimit(.minutes(10)))
 struct MapValueTests {
   /// The slow map: pairs in no order, keys compared by bytes.
   struct Plain {

@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Numbers", .timeLimit(.minutes(3)))
+@Suite("Numbers", .timeLimit(.minutes(10)))
 struct NumberTests {
   @Test("integers and doubles compare as exact numbers do, on random pairs near every edge")
   func exactComparison() {

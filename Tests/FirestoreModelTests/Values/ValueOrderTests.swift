@@ -4,7 +4,7 @@ import FirestoreModel
 import RandomModels
 import Testing
 
-@Suite("Order of values", .timeLimit(.minutes(3)))
+@Suite("Order of values", .timeLimit(.minutes(10)))
 struct ValueOrderTests {
   static let database = DatabaseName(project: "p")
 

@@ -3,7 +3,7 @@ import Testing
 @testable import FirestoreModel
 
 /// The array transforms' sets, held against their definition, and their cost.
-@Suite(.timeLimit(.minutes(1))) struct ArraySetTests {
+@Suite(.timeLimit(.minutes(10))) struct ArraySetTests {
   private static let values: [Value] = [
     .null, .integer(1), .double(1), .integer(2), .double(.nan), .double(-0.0), .double(0), .string("1"),
     .boolean(true),

@@ -3,7 +3,7 @@
 import FirestoreModel
 import Testing
 
-@Suite("Writes", .timeLimit(.minutes(3)))
+@Suite("Writes", .timeLimit(.minutes(10)))
 struct WriteRuleTests {
   static let database = DatabaseName(project: "p")
   static let time = Timestamp(seconds: 100, nanoseconds: 123_456_000)

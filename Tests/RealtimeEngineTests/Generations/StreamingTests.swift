@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Imports and exports", .timeLimit(.minutes(2)))
+@Suite("Imports and exports", .timeLimit(.minutes(10)))
 struct StreamingTests {
   private func open(
     _ store: any OrderedStore, _ staging: StagingLimits = .tiny, limits: RealtimeLimits = .standard,

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Indexes of the Realtime Database", .timeLimit(.minutes(2)))
+@Suite("Indexes of the Realtime Database", .timeLimit(.minutes(10)))
 struct IndexTests {
   private static let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
 
@@ -222,7 +222,7 @@ struct IndexTests {
   /// Waits until nothing is left to be built.
   private func built(_ store: any OrderedStore, _ name: String) async throws {
     let database = try await store.database(named: "realtime/\(name)", history: .openReads)
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(60)
     while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {
       try #require(ContinuousClock.now < deadline, "the index is not built")
       try await Task.sleep(for: .milliseconds(2))

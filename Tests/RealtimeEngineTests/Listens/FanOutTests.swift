@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Fan-out", .timeLimit(.minutes(1)))
+@Suite("Fan-out", .timeLimit(.minutes(10)))
 struct RealtimeFanOutTests {
   private func open() async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("fan-out")

@@ -9,7 +9,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Replaying pushes rebuilds the state", .timeLimit(.minutes(5)))
+@Suite("Replaying pushes rebuilds the state", .timeLimit(.minutes(10)))
 struct ReplayTests {
   @Test("Every listen of every client shows its location after every write", arguments: 0..<24)
   func replay(seed: Int) async throws {

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Worked examples of the protocol", .timeLimit(.minutes(1)))
+@Suite("Worked examples of the protocol", .timeLimit(.minutes(10)))
 struct WorkedExampleTests {
   private func open() async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("demo")

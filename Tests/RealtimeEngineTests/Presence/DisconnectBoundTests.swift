@@ -8,7 +8,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Bounds of onDisconnect", .timeLimit(.minutes(5)))
+@Suite("Bounds of onDisconnect", .timeLimit(.minutes(10)))
 struct DisconnectBoundTests {
   private func open(_ store: any OrderedStore, _ limits: RealtimeLimits = .standard) async throws
     -> RealtimeDatabase

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("onDisconnect", .timeLimit(.minutes(1)))
+@Suite("onDisconnect", .timeLimit(.minutes(10)))
 struct OnDisconnectTests {
   private func open(_ store: any OrderedStore, _ policy: any AccessPolicy = EmulatorPolicy()) async throws
     -> RealtimeDatabase

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Batches that fail and run again", .timeLimit(.minutes(2)))
+@Suite("Batches that fail and run again", .timeLimit(.minutes(10)))
 struct FailedPassTests {
   private let user = Caller(.user(id: "u1", claims: .empty))
 

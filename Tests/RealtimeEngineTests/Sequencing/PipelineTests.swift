@@ -8,7 +8,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Batches in flight", .timeLimit(.minutes(1)))
+@Suite("Batches in flight", .timeLimit(.minutes(10)))
 struct PipelineTests {
   /// Everything is allowed but what lies below `private` to callers who are not signed in; tells what it was asked.
   private final class WatchedPolicy: AccessPolicy {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Weights of operations", .timeLimit(.minutes(1)))
+@Suite("Weights of operations", .timeLimit(.minutes(10)))
 struct WeightTests {
   /// What a write puts into its commit: a row for each leaf, and the log record.
   private func written(_ changes: [(Path, Node)]) -> Int {

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Transactions on wide nodes", .timeLimit(.minutes(5)))
+@Suite("Transactions on wide nodes", .timeLimit(.minutes(10)))
 struct WideTransactionTests {
   @Test("A transaction on a node of 120,000 children compares hashes as on any other")
   func wide() async throws {

@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Access to the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("Access to the Realtime Database", .timeLimit(.minutes(10)))
 struct RealtimeAccessTests {
   private let user = Caller(.user(id: "u1", claims: .empty))
 

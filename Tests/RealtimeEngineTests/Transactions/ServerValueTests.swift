@@ -6,7 +6,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Server values", .timeLimit(.minutes(1)))
+@Suite("Server values", .timeLimit(.minutes(10)))
 struct ServerValueTests {
   private let timestamp = LeafValue.deferred(.timestamp)
 

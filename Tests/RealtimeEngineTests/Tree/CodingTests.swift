@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Rows of the realtime tree", .timeLimit(.minutes(1)))
+@Suite("Rows of the realtime tree", .timeLimit(.minutes(10)))
 struct RealtimeRowTests {
   @Test("Nodes read back as they were written", arguments: 0..<50)
   func roundTrip(seed: Int) throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Limits of the Realtime Database at their bounds", .timeLimit(.minutes(1)))
+@Suite("Limits of the Realtime Database at their bounds", .timeLimit(.minutes(10)))
 struct LimitBoundTests {
   private func open(_ change: (inout RealtimeLimits) -> Void = { _ in }) async throws -> RealtimeDatabase {
     var limits = RealtimeLimits()

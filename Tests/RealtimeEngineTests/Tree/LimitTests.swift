@@ -5,7 +5,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("Limits of the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("Limits of the Realtime Database", .timeLimit(.minutes(10)))
 struct RealtimeLimitTests {
   private func open(_ limits: RealtimeLimits = .standard) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits).database(

@@ -9,7 +9,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-@Suite("The Realtime Database on disk", .timeLimit(.minutes(1)))
+@Suite("The Realtime Database on disk", .timeLimit(.minutes(10)))
 struct RealtimeRestartTests {
   private func directory() -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RealtimeModel
 
-@Suite("Compound hashes and range merges", .timeLimit(.minutes(1)))
+@Suite("Compound hashes and range merges", .timeLimit(.minutes(10)))
 struct CompoundHashTests {
   private let tea = Node.object([("name", .leaf(.string("tea"))), ("stock", .leaf(.int(41)))])
 

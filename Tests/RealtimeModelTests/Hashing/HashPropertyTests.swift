@@ -5,7 +5,7 @@ import Testing
 
 @testable import RealtimeModel
 
-@Suite("Properties of hashes", .timeLimit(.minutes(2)))
+@Suite("Properties of hashes", .timeLimit(.minutes(10)))
 struct HashPropertyTests {
   /// The leaves and priorities of a value with their paths.
   private func leaves(_ node: Node, at path: Path = .root) -> [(Path, Node)] {

@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Simple hashes", .timeLimit(.minutes(1)))
+@Suite("Simple hashes", .timeLimit(.minutes(10)))
 struct SimpleHashTests {
   static let vectors: [(Node, String)] = [
     (.empty, ""),

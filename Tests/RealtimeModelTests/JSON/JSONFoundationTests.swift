@@ -5,7 +5,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("JSON and Foundation", .timeLimit(.minutes(2)))
+@Suite("JSON and Foundation", .timeLimit(.minutes(10)))
 struct JSONFoundationTests {
   /// A value as Foundation's objects.
   private func object(_ value: JSONValue) -> Any {

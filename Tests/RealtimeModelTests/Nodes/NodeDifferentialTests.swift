@@ -4,7 +4,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Nodes against a naive tree", .timeLimit(.minutes(1)))
+@Suite("Nodes against a naive tree", .timeLimit(.minutes(10)))
 struct NodeDifferentialTests {
   @Test("Random writes leave what the rules say", arguments: 0..<20)
   func writes(seed: Int) {

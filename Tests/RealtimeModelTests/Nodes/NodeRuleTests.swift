@@ -3,7 +3,7 @@
 import RealtimeModel
 import Testing
 
-@Suite("Rules of the data model", .timeLimit(.minutes(1)))
+@Suite("Rules of the data model", .timeLimit(.minutes(10)))
 struct NodeRuleTests {
   private let leaf = Node.leaf(.int(1))
 

@@ -4,7 +4,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Keys and paths", .timeLimit(.minutes(1)))
+@Suite("Keys and paths", .timeLimit(.minutes(10)))
 struct KeyOrderTests {
   @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
   func order() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RealtimeModel
 
-@Suite("Properties of orders and paths", .timeLimit(.minutes(2)))
+@Suite("Properties of orders and paths", .timeLimit(.minutes(10)))
 struct OrderPropertyTests {
   /// Whether a comparison is a total order on some elements.
   private func isTotalOrder<T>(_ elements: [T], _ isBefore: (T, T) -> Bool, _ isSame: (T, T) -> Bool) -> Bool

@@ -4,7 +4,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Push ids", .timeLimit(.minutes(1)))
+@Suite("Push ids", .timeLimit(.minutes(10)))
 struct PushIDTests {
   @Test(
     "The first eight characters are the time",

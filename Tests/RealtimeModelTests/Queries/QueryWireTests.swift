@@ -4,7 +4,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Query fields on the wire", .timeLimit(.minutes(1)))
+@Suite("Query fields on the wire", .timeLimit(.minutes(10)))
 struct QueryWireTests {
   typealias Field = (name: String, value: LeafValue?)
 

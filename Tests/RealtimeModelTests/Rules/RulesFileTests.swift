@@ -2,7 +2,7 @@ import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Rules files of the Realtime Database", .timeLimit(.minutes(1)))
+@Suite("Rules files of the Realtime Database", .timeLimit(.minutes(10)))
 struct RulesFileTests {
   private func read(_ text: String) throws(RulesError) -> RulesFile { try RulesFile(Array(text.utf8)) }
 
