@@ -13,7 +13,7 @@ public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
-  private let builder: IndexBuilder
+  let builder: IndexBuilder
   let rows: DatabaseRows
   let runner: BatchRunner
   private let pump: Task<Void, Never>

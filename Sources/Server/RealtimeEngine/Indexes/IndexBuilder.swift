@@ -7,13 +7,18 @@ import RealtimeModel
 /// The building of one database's indexes.
 final class IndexBuilder: Sendable {
   private let wakes: AsyncStream<Void>.Continuation
+  private let finished = Guarded(0)
+
+  /// How often it has looked and found nothing more to build.
+  var looks: Int { finished.withLock { $0 } }
 
   init(_ queue: OperationQueue) {
     let (stream, wakes) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.wakes = wakes
-    Task {
+    Task { [finished] in
       for await _ in stream {
         while await IndexBuilder.step(queue) {}
+        finished.withLock { $0 += 1 }
       }
     }
   }
