@@ -240,6 +240,31 @@ struct LocalEventTests {
     #expect(outcome.recorded.isEmpty)
   }
 
+  @Test("a database of an app that was deleted is kept by nobody, and what it is asked ends with an error")
+  func deletedApp() async throws {
+    let client = try Client.alone()
+    await client.close()
+    FirebaseApp.configure(
+      name: client.app.name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
+    let successor = try #require(FirebaseApp.app(name: client.app.name))
+    let url = "http://127.0.0.1:9?ns=gone"
+    let own = Database.database(app: successor, url: url)
+
+    let database = Database.database(app: client.app, url: url)
+    #expect(database !== own && database !== Database.database(app: client.app, url: url))
+    #expect(Database.database(app: successor, url: url) === own)
+    database.callbackQueue = client.queue
+    let place = database.reference().child("a")
+    for ends in [
+      try await within { (try? await place.setValue(1)) == nil },
+      try await within { (try? await place.getData()) == nil },
+      try await within {
+        (try? await place.runTransactionBlock { .success(withValue: $0) }) == nil
+      },
+    ] { #expect(ends) }
+    _ = await successor.delete()
+  }
+
   @Test("reading without a connection fails after three seconds with the product's error")
   func offlineGet() async throws {
     let client = try Client.alone()

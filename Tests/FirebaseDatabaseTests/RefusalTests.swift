@@ -50,6 +50,26 @@ struct RefusalTests {
     await server.stop(clients)
   }
 
+  @Test(
+    "a transaction that sets a value at an invalid key is refused by the server, and the program goes on",
+    arguments: ["a.b", "x/$y", "[", "c#d/e", String(repeating: "k", count: 769)])
+  func invalidKey(path: String) async throws {
+    let server = try await TestServer.start()
+    let clients = try server.clients(1)
+    let ref = clients[0].ref.child("x")
+    try await ref.setValue("old")
+    let error = await #expect(throws: NSError.self) {
+      _ = try await ref.runTransactionBlock { data in
+        data.childData(byAppendingPath: path).value = 1
+        #expect(data.hasChild(atPath: path))
+        return .success(withValue: data)
+      }
+    }
+    #expect(error?.domain == "com.firebase")
+    #expect(try await ref.getData().value as? String == "old")
+    await server.stop(clients)
+  }
+
   @Test("without permission: observers, reads, writes, transactions and operations end with error 1")
   func permission() async throws {
     var configuration = HearthConfiguration.forTesting()

@@ -17,6 +17,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
   private struct State {
     var isDataCollectionDefaultEnabled = true
     var teardown: [@Sendable () -> Void] = []
+    var isDeleted = false
   }
 
   private let configuration: FirebaseOptions
@@ -138,6 +139,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
   private func remove() -> Bool {
     guard AppRegistry.shared.withLock({ $0.remove(self) }) else { return false }
     let teardown = state.withLock { state in
+      state.isDeleted = true
       defer { state.teardown = [] }
       return state.teardown
     }
@@ -145,10 +147,18 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     return true
   }
 
-  /// Registers what is to be shut down when the app is deleted; products call it once per instance.
+  /// Registers what is to be shut down when the app is deleted; at once if it was deleted before. Products call it once
+  /// per instance.
   package func onDelete(_ action: @escaping @Sendable () -> Void) {
-    state.withLock { $0.teardown.append(action) }
+    let isDeleted = state.withLock { state in
+      if !state.isDeleted { state.teardown.append(action) }
+      return state.isDeleted
+    }
+    if isDeleted { action() }
   }
+
+  /// Whether the app was deleted.
+  package var isDeleted: Bool { state.withLock { $0.isDeleted } }
 
   /// A copy of the options that the app was configured with.
   open var options: FirebaseOptions {

@@ -27,6 +27,8 @@ open class Database: NSObject, @unchecked Sendable {
     var cacheSize: UInt = 10 << 20
     var callbackQueue = DispatchQueue.main
     var repository: Repository?
+    /// Whether the app is gone: what is asked now ends with an error, and nothing connects.
+    var isShutDown = false
   }
 
   private struct Identity: Hashable {
@@ -60,6 +62,8 @@ open class Database: NSObject, @unchecked Sendable {
   }
 
   /// The database that an app's options name.
+  ///
+  /// Of an app that was deleted it is a database where everything ends with an error.
   @discardableResult
   open class func database(app: FirebaseApp) -> Database {
     let options = app.options
@@ -74,6 +78,8 @@ open class Database: NSObject, @unchecked Sendable {
   }
 
   /// A database of an app by its URL, which must name the root.
+  ///
+  /// Of an app that was deleted it is a database where everything ends with an error.
   @discardableResult
   open class func database(app: FirebaseApp, url: String) -> Database {
     guard let (endpoint, keys) = DatabaseEndpoint.parse(url) else {
@@ -83,6 +89,12 @@ open class Database: NSObject, @unchecked Sendable {
       usageException(
         "InvalidDatabaseURL",
         "Configured database URL '\(url)' is invalid. It should point to the root of a database")
+    }
+    // Its name may belong to another app by now, whose database stays registered.
+    if app.isDeleted {
+      let database = Database(app: app, endpoint: endpoint)
+      database.shutDown()
+      return database
     }
     let identity = Identity(app: app.name, endpoint: endpoint)
     var isNew = false
@@ -95,11 +107,18 @@ open class Database: NSObject, @unchecked Sendable {
     }
     if isNew {
       app.onDelete {
-        let database = Database.instances.withLock { $0.removeValue(forKey: identity) }
-        database?.state.withLock { $0.repository }?.shutdown()
+        Database.instances.withLock { $0.removeValue(forKey: identity) }?.shutDown()
       }
     }
     return database
+  }
+
+  private func shutDown() {
+    let repository = state.withLock { state in
+      state.isShutDown = true
+      return state.repository
+    }
+    repository?.shutdown()
   }
 
   private class func defaultApp() -> FirebaseApp {
@@ -215,6 +234,7 @@ open class Database: NSObject, @unchecked Sendable {
       if let repository = state.repository { return repository }
       let repository = Repository(
         endpoint: state.endpoint, callbackQueue: state.callbackQueue, storage: MemoryStorage())
+      if state.isShutDown { repository.shutdown() }
       state.repository = repository
       return repository
     }

@@ -46,18 +46,16 @@ open class MutableData: NSObject {
   /// Whether there is a value at a location below.
   @discardableResult
   open func hasChild(atPath path: String) -> Bool {
-    !node.descendant(checked(path)).isEmpty
+    !node.descendant(Path(path)).isEmpty
   }
 
   /// The data of a location below; changes go through to this.
+  ///
+  /// The path is not checked, here as in Google's SDK: a value that is set at a location with an invalid key, or one of
+  /// more than 768 bytes, makes the server refuse the transaction, whose completion gets that error.
   @discardableResult
   open func childData(byAppendingPath path: String) -> MutableData {
-    MutableData(tree: tree, path: self.path.appending(checked(path)), rootKey: rootKey)
-  }
-
-  private func checked(_ text: String) -> Path {
-    PathRules.reference("/" + text, below: Path(keys: [Key("-")]), method: "childDataByAppendingPath:")
-      .droppingFirst
+    MutableData(tree: tree, path: self.path.appending(Path(path)), rootKey: rootKey)
   }
 
   /// The value, as `DataSnapshot.value` gives it; nil and `NSNull` stand for none.

@@ -61,7 +61,8 @@ public final class Firestore: NSObject, Sendable {
     return firestore(app: app, database: database)
   }
 
-  /// A named database of an app. Stops the program when the app's options name no project.
+  /// A named database of an app. Stops the program when the app's options name no project. Of an app that was deleted it
+  /// is an instance that has been terminated.
   @discardableResult
   public class func firestore(app: FirebaseApp, database: String) -> Firestore {
     guard let project = app.options.projectID, !project.isEmpty else {
@@ -71,7 +72,8 @@ public final class Firestore: NSObject, Sendable {
     let (instance, isNew) = instances.withLock { instances in
       if let existing = instances[key], existing.app === app { return (existing, false) }
       let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
-      instances[key] = new
+      // A deleted app's name may be another's by now, and nothing would take its instances out again.
+      if !app.isDeleted { instances[key] = new }
       return (new, true)
     }
     if isNew { app.onDelete { [weak instance] in instance?.terminate(completion: nil) } }
