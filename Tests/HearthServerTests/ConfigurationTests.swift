@@ -221,6 +221,23 @@ struct ConfigurationTests {
     #expect(error(file: file).contains("firebase.json"))
   }
 
+  @Test(
+    "A section of another type is refused by its name, with what it must be",
+    arguments: [
+      (#"{"firestore": "x"}"#, "firestore must be an object"),
+      (#"{"firestore": [{}, "x"]}"#, "firestore[1] must be an object"),
+      (#"{"firestore": {"indexes": "i.json", "database": 7}}"#, "firestore.database must be"),
+      (#"{"database": 7}"#, "database must be an object"), (#"{"database": [[]]}"#, "database[0] must be"),
+      (#"{"emulators": []}"#, "emulators must be an object"),
+      (#"{"emulators": "on"}"#, "emulators must be an object"),
+      (#"{"emulators": {"firestore": 8080}}"#, "emulators.firestore must be an object"),
+      (#"{"emulators": {"database": [9000]}}"#, "emulators.database must be an object"),
+      (#"{"emulators": {"hub": true}}"#, "emulators.hub must be an object"),
+    ])
+  func wrongSections(file: String, says: String) {
+    #expect(error(file: file).contains("firebase.json: \(says)"), "\(error(file: file))")
+  }
+
   @Test("--config names another file, and it must exist")
   func otherFile() throws {
     let file = #"{"emulators": {"firestore": {"port": 7}}}"#

@@ -130,6 +130,8 @@ struct ServeCommandTests {
     let tls = try await refusal(["--ephemeral", "--tls-cert", "/no.pem", "--tls-key", "/no.pem"] + Self.free)
     #expect(tls.contains("/no.pem"))
     #expect(try await refusal(["--ephemeral", "--log-level", "loud"]).contains("loud"))
+    let config = try await refusal(["--ephemeral", "--config", "/proc"] + Self.free)
+    #expect(config.contains("The configuration file /proc cannot be read: it is a directory"), "\(config)")
   }
 
   @Test("Variables are read")

@@ -124,9 +124,7 @@ struct Serve: AsyncParsableCommand {
       }
       flags.logLevel = level
     }
-    return try HearthConfiguration.resolve(flags, environment: ProcessInfo.processInfo.environment) { path in
-      FileManager.default.fileExists(atPath: path)
-        ? [UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) : nil
-    }
+    return try HearthConfiguration.resolve(
+      flags, environment: ProcessInfo.processInfo.environment, readFile: ConfigurationFile.read)
   }
 }

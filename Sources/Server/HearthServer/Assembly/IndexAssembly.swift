@@ -2,7 +2,6 @@
 
 import FirestoreEngine
 import FirestoreModel
-import Foundation
 import Logging
 
 extension HearthConfiguration {
@@ -11,11 +10,14 @@ extension HearthConfiguration {
   func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: IndexConfiguration)] {
     var all: [(database: String, indexes: IndexConfiguration)] = []
     for file in indexFiles {
-      let bytes: [UInt8]
+      let bytes: [UInt8]?
       do {
-        bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: file.path)))
+        bytes = try ConfigurationFile.read(file.path)
       } catch {
-        throw HearthError("The index file \(file.path) cannot be read: \(error.localizedDescription)")
+        throw HearthError("The index file \(file.path) cannot be read: \(error)")
+      }
+      guard let bytes else {
+        throw HearthError("The index file \(file.path), which firebase.json names, does not exist.")
       }
       let parsed = try IndexesJSON(bytes, path: file.path)
       for warning in parsed.warnings { log.warning("\(warning)") }

@@ -28,6 +28,7 @@ struct FirebaseJSON: Equatable {
     }
     guard let root = json.object else { throw HearthError("\(path) must hold a JSON object.") }
     for (section, product) in [("firestore", "Cloud Firestore"), ("database", "the Realtime Database")] {
+      try Self.requireObjects(root[section], section, path)
       if let rules = Self.rulesFile(in: root[section]) {
         throw HearthError(
           "\(path) names the rules file '\(rules)' for \(product), and this version of Hearth does not enforce rules "
@@ -35,11 +36,37 @@ struct FirebaseJSON: Equatable {
             + "a file that names none.")
       }
     }
-    let emulators = root["emulators"]?.object
+    let emulators = try Self.object(root["emulators"], "emulators", path)
     firestore = try Self.emulator("firestore", emulators, path)
     database = try Self.emulator("database", emulators, path)
     hub = try Self.emulator("hub", emulators, path)
     indexFiles = try Self.indexFiles(root["firestore"], path)
+  }
+
+  /// An object, or none.
+  private static func object(
+    _ value: JSONValue?, _ place: String, _ path: String
+  ) throws(HearthError) -> JSONObject? {
+    guard let value, value != .null else { return nil }
+    guard let object = value.object else { throw HearthError("\(path): \(place) must be an object.") }
+    return object
+  }
+
+  /// Demands the form of a product's section: an object, or an array of them for several databases.
+  private static func requireObjects(
+    _ section: JSONValue?, _ name: String, _ path: String
+  ) throws(HearthError) {
+    guard let section, section != .null else { return }
+    guard let entries = section.array else {
+      guard section.object != nil else {
+        throw HearthError(
+          "\(path): \(name) must be an object, or an array of objects for several databases.")
+      }
+      return
+    }
+    for (index, entry) in entries.enumerated() where entry.object == nil {
+      throw HearthError("\(path): \(name)[\(index)] must be an object.")
+    }
   }
 
   /// The first rules file of a product's section, which is an object, or an array of them for several databases.
@@ -62,7 +89,10 @@ struct FirebaseJSON: Equatable {
       guard let file = value.string, !file.isEmpty else {
         throw HearthError("\(path): firestore.indexes must be the name of a file.")
       }
-      let database = entry.object?["database"]?.string ?? "(default)"
+      let named = entry.object?["database"] ?? .null
+      guard let database = named == .null ? "(default)" : named.string, !database.isEmpty else {
+        throw HearthError("\(path): firestore.database must be the id of a database.")
+      }
       guard !files.contains(where: { $0.database == database }) else {
         throw HearthError("\(path): firestore names indexes of the database '\(database)' twice.")
       }
@@ -74,7 +104,7 @@ struct FirebaseJSON: Equatable {
   private static func emulator(
     _ name: String, _ emulators: JSONObject?, _ path: String
   ) throws(HearthError) -> Emulator {
-    guard let entry = emulators?[name]?.object else { return Emulator() }
+    guard let entry = try object(emulators?[name], "emulators.\(name)", path) else { return Emulator() }
     var emulator = Emulator()
     if let value = entry["host"], value != .null {
       guard let host = value.string, !host.isEmpty else {
