@@ -1,5 +1,7 @@
 // The Firestore port's answers to plain HTTP/1.1.
 
+import Foundation
+import RealtimeModel
 import Testing
 
 @testable import Endpoints
@@ -53,10 +55,33 @@ struct PlainHTTPTests {
     #expect(text.contains("access-control-allow-headers: x-goog-api-client\r\n"))
   }
 
-  @Test("Bytes that are no HTTP at all get 400 and the connection ends")
-  func garbage() async throws {
-    let text = try await answer(to: "\u{1}\u{2}nonsense\r\n\r\n")
-    #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 400"))
+  @Test(
+    "Bytes that are no HTTP/1.1 get the product's error, which says what is wrong, and the connection ends",
+    arguments: [
+      ("\u{1}\u{2}nonsense\r\n\r\n", "method"), ("NONSENSE / HTTP/1.1\r\n\r\n", "method"),
+      ("GET /\u{1} HTTP/1.1\r\n\r\n", "target"), ("GET / HTTP/3.1\r\n\r\n", "version"),
+      ("GET / HTTP/1.1\r\na b: c\r\n\r\n", "header"),
+      ("GET / HTTP/1.1\r\na: \(String(repeating: "x", count: 90_000))\r\n\r\n", "80 KiB"),
+      ("GET / HTTP/1.1\r\n\(String(repeating: "a: b\r\n", count: 300))\r\n", "256 headers"),
+      ("POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "Content-Length"),
+      (
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding"
+      ),
+      // Within a body, and behind a request that is answered first.
+      ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n", "chunk"),
+      ("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET\u{1}\r\n\r\n", "method"),
+    ])
+  func garbage(request: String, says: String) async throws {
+    let text = try await answer(to: request)
+    let body = try #require(text.components(separatedBy: "HTTP/1.1 400 Bad Request\r\n").last, "\(text)")
+    let json = try #require(body.components(separatedBy: "\r\n\r\n").last)
+    let error = try JSONValue(json: Array(json.utf8)).object?["error"]?.object
+    #expect(error?["status"] == .string("INVALID_ARGUMENT") && error?["code"] == .int(400), "\(text)")
+    let message = try #require(error?["message"]?.string)
+    #expect(message.hasPrefix("The request is not valid HTTP/1.1: ") && message.contains(says), "\(message)")
+    #expect(body.lowercased().contains("connection: close\r\n"))
+    #expect(text.hasPrefix("HTTP/1.1 200 OK") == request.contains("Host: x"))
   }
 
   @Test("A body above the limit is refused as over gRPC")

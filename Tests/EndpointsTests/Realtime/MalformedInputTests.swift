@@ -59,7 +59,7 @@ struct MalformedInputTests {
   }
 
   private static let json = "couldn't parse JSON"
-  private static let http = "The request is not valid HTTP/1.1."
+  private static let http = "The request is not valid HTTP/1.1: "
   private static let path = "Invalid path: Invalid token in path"
 
   private static let requests: [Case] = [

@@ -48,7 +48,15 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    context.close(promise: nil)
+    // What follows on a connection that takes no more requests says nothing new.
+    if isLast, isAnswered { return }
+    guard !isHTTP2, let error = error as? HTTPParserError, exchange == nil, delivery == nil else {
+      return context.close(promise: nil)
+    }
+    if head == nil { head = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/") }
+    isAnswered = false
+    requestEnded = false
+    refuse(.invalidArgument(error.reason))
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {

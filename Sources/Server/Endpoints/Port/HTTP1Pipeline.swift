@@ -6,13 +6,12 @@ import NIOHTTP2
 
 extension ChannelPipeline.SynchronousOperations {
   /// Adds the codec, pipelining and deadlines of an HTTP/1.1 server connection; the endpoint's handler, which takes
-  /// `HTTPServerRequestPart`, comes after.
+  /// `HTTPServerRequestPart` and answers an `HTTPParserError`, comes after.
   func addHTTP1Server(_ limits: PortLimits) throws {
     try addHandlers([
       HTTPResponseEncoder(),
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes)),
       HTTPServerPipelineHandler(),
-      HTTPServerProtocolErrorHandler(),
       AnswerHeaders(),
     ])
     try addHandler(RequestDeadlines(limits, head: limits.requestHeadTimeout))

@@ -66,10 +66,12 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // What follows on a connection that is told off already says nothing new.
     if isRefusing { return }
-    guard !isHTTP2, error is HTTPParserError, !isAnswering else { return context.close(promise: nil) }
+    guard !isHTTP2, let error = error as? HTTPParserError, !isAnswering else {
+      return context.close(promise: nil)
+    }
     if head == nil { head = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/") }
     requestEnded = false
-    refuse(RESTError(.badRequest, "The request is not valid HTTP/1.1."))
+    refuse(RESTError(.badRequest, error.reason))
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
