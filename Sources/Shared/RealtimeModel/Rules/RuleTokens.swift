@@ -129,12 +129,19 @@ struct RuleTokens {
 
   /// Reads the rest of a regular expression behind its slash, which is the current token.
   ///
-  /// Checks that it ends, that groups and sets are closed, where `^` and `$` stand, and its flags.
+  /// Checks that it ends, that groups and sets are closed, that alternatives are not empty, where `^` and `$` stand, and
+  /// its flags.
   mutating func readRegularExpression() throws(Mistake) {
     offset = start + 1
     let first = offset
     var groups = 0
+    // Whether an alternative begins here. A bar at the start of the expression or of a group is none: it stands for itself.
+    var isBehindBar = false
+    var isAtStart = true
     while let next = byte(), next != UInt8(ascii: "/") {
+      if isBehindBar, next == UInt8(ascii: "|") || next == UInt8(ascii: ")") { throw emptyAlternative }
+      isBehindBar = next == UInt8(ascii: "|") && !isAtStart
+      isAtStart = next == UInt8(ascii: "(") && !isAtStart
       switch next {
       case UInt8(ascii: "\\"): offset += 1
       case UInt8(ascii: "["): try readSet()
@@ -151,6 +158,7 @@ struct RuleTokens {
     }
     guard byte() == UInt8(ascii: "/") else { throw regular("it does not end") }
     if offset == first { throw regular("it is empty") }
+    if isBehindBar { throw emptyAlternative }
     if groups > 0 { throw regular("a '(' without its ')'") }
     offset += 1
     let flags = readName()
@@ -163,6 +171,8 @@ struct RuleTokens {
     while let next = byte(), next != UInt8(ascii: "]") { offset += next == UInt8(ascii: "\\") ? 2 : 1 }
     if byte() == nil { throw regular("a '[' without its ']'") }
   }
+
+  private var emptyAlternative: Mistake { regular("an alternative behind a '|' is empty") }
 
   private func regular(_ reason: String) -> Mistake {
     Mistake(offset: start, message: "Invalid regular expression: \(reason).")
