@@ -93,6 +93,7 @@ struct NodeStreamTests {
       ("{\"a\":1", "couldn't parse JSON object, array, or value."), ("", "couldn't parse JSON"),
       ("{\"a\":tru}", "couldn't parse JSON"), ("[1,]", "couldn't parse JSON"), ("1 2", "couldn't parse JSON"),
       ("{\"a\":{\".value\":1,\"b\":2}}", ".value may not have other children beside it"),
+      ("{\"a\":{\".value\":1,\"b\":null}}", ".value may not have other children beside it"),
       ("{\"a\":{\".sv\":\"now\"}}", "unknown server value"),
       ("{\"a\":{\".priority\":true,\"b\":1}}", "priority must be null, a number or a string"),
     ])

@@ -126,6 +126,8 @@ struct NodeStreamFrame: Sendable {
   let isArray: Bool
   /// How many members or elements have come.
   var count = 0
+  /// Whether any of them is a child, also one without a value.
+  var hasMembers = false
   /// Whether any of them holds something.
   var hasChildren = false
   private var value: LeafValue?
@@ -159,7 +161,7 @@ struct NodeStreamFrame: Sendable {
   /// Tells what the object says beyond its children; false if it is nothing.
   func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Bool {
     if value != nil || deferred != nil {
-      guard !hasChildren, value == nil || deferred == nil else {
+      guard !hasMembers, value == nil || deferred == nil else {
         throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")
       }
       if let leaf = value ?? deferred { tell(.row(path, .leaf(leaf, priority: priority))) }

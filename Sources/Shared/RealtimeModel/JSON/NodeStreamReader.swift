@@ -185,6 +185,7 @@ public struct NodeStreamReader: Sendable {
       return
     }
     guard Key.isValid(text), text.utf8.count <= limits.keyBytes else { throw invalidKey() }
+    frames[last].hasMembers = true
     let key = Key(text)
     try descend(to: key)
     if frames[last].mayHaveCome(key) { tell(.again(path)) }
