@@ -62,6 +62,28 @@ struct SegmentAssemblerTests {
     #expect(received[1] == .assembled(Array("next".utf8)))
   }
 
+  @Test("the limit is kept to the byte, however the last characters are filled up", arguments: [9, 10, 11])
+  func exactly(count: Int) throws {
+    let message = [UInt8](repeating: 0x61, count: count)
+    let text = Array(LongPollClient.base64(message).utf8)
+    let starts = Array(stride(from: 0, to: text.count, by: 4))
+    for limit in [count - 1, count] {
+      var assembler = SegmentAssembler(maximumBytes: limit, window: 100)
+      var received: [MessageAssembler.Received] = []
+      for (number, start) in starts.enumerated() {
+        let piece = String(decoding: text[start..<min(start + 4, text.count)], as: UTF8.self)
+        received += try assembler.receive(Segment(number: number, total: starts.count, text: piece))
+      }
+      if limit == count {
+        #expect(received == [.assembled(message)])
+      } else if case .oversized? = received.first {
+        #expect(received.count == 1)
+      } else {
+        Issue.record("\(count) bytes are \(received)")
+      }
+    }
+  }
+
   @Test("pieces too far ahead, too many bytes of them, contradictions and other alphabets are told apart")
   func faults() {
     var window = SegmentAssembler(maximumBytes: 100, window: 4)

@@ -80,12 +80,14 @@ extension LongPollRequest.Start {
 
 extension Segment {
   /// The pieces that a poll carries: `seg0`, `ts0` and `d0`, and so on while there are any.
-  fileprivate static func all(in target: RequestTarget) throws(RESTError) -> [Segment] {
+  static func all(in target: RequestTarget) throws(RESTError) -> [Segment] {
+    // By name: looking each of thousands up among thousands would hold up the event loop.
+    let values = Dictionary(target.parameters.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
     var segments: [Segment] = []
-    while let number = target["seg\(segments.count)"] {
+    while let number = values["seg\(segments.count)"] {
       let index = segments.count
-      guard let number = Int(number), let total = Int(target["ts\(index)"] ?? ""), number >= 0, total > 0,
-        let text = target["d\(index)"]
+      guard let number = Int(number), let total = Int(values["ts\(index)"] ?? ""), number >= 0, total > 0,
+        let text = values["d\(index)"]
       else {
         throw RESTError(
           .badRequest, "seg\(index) needs a number from 0, ts\(index) one from 1, and d\(index) its text.")

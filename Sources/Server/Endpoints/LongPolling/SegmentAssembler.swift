@@ -88,8 +88,8 @@ struct SegmentAssembler: Sendable {
     if taken == 0 { total = segment.total }
     guard segment.total == total, total > 0 else { throw .inconsistent }
     taken += 1
-    // Four characters are three bytes.
-    if (text.count + segment.text.utf8.count) / 4 * 3 > maximumBytes {
+    // Four characters are three bytes, of which two may be filling.
+    if (text.count + segment.text.utf8.count) / 4 * 3 - 2 > maximumBytes {
       isOversized = true
       text.append(contentsOf: segment.text.utf8.prefix(max(0, Self.keptBeginning - text.count)))
       text.removeLast(max(0, text.count - Self.keptBeginning))
@@ -107,6 +107,8 @@ struct SegmentAssembler: Sendable {
       return .oversized(beginning: Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
     }
     guard let bytes = Base64.decode(text, .urlSafe, paddedBy: Self.padding) else { throw .notBase64 }
-    return .assembled(bytes)
+    // What the last characters hold may be too much.
+    return bytes.count > maximumBytes
+      ? .oversized(beginning: Array(bytes.prefix(Self.keptBeginning))) : .assembled(bytes)
   }
 }
