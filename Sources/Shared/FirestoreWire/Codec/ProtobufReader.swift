@@ -52,10 +52,12 @@ public struct ProtobufReader {
   @inline(__always)
   package mutating func nextTag() throws(FirestoreError) -> Tag? {
     if position == end { return nil }
+    let start = position
     let raw = try varint()
-    guard raw <= UInt32.max, raw >> 3 != 0, let type = WireType(rawValue: UInt8(raw & 7)) else {
-      throw ProtobufReader.malformed
-    }
+    // A tag has 32 bits, and as protobuf's own runtimes see it no more bytes than these need.
+    guard raw <= UInt32.max, position &- start <= 5, raw >> 3 != 0,
+      let type = WireType(rawValue: UInt8(raw & 7))
+    else { throw ProtobufReader.malformed }
     return Tag(field: Int(raw >> 3), type: type)
   }
 
