@@ -176,6 +176,14 @@ let package = Package(
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
       ]),
     tests(
+      of: "Fuzz",
+      [
+        "Endpoints", "FirestoreEngine", "RealtimeEngine", "OrderedStore", "FirestoreProtobuf",
+        "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
+        nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"),
+        nio("NIOConcurrencyHelpers"), hpack, protobuf, log,
+      ]),
+    tests(
       of: "HearthServer",
       [
         "HearthServer", "FirestoreEngine", "FirestoreModel", "EmbeddedStore", "OrderedStore",

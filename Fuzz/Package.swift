@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who builds Hearth builds its fuzzers, and so that exactly the parsers
-// under test are compiled with coverage. The modules are the same files, by link. `scripts/fuzz.sh` builds
-// and runs it; it needs a toolchain with libFuzzer, which swift.org's have.
+// A package of its own, so that nobody who builds Hearth builds its fuzzers, and so that what is fuzzed is compiled with
+// coverage. The modules are the same files, by link, and the targets are those that the tests run over the corpora.
+// `scripts/fuzz.sh` builds and runs it; it needs a toolchain with libFuzzer, which swift.org's have.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
@@ -15,12 +15,15 @@ let strict: [SwiftSetting] = [
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let hpack: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio-http2")
+let http2: Target.Dependency = .product(name: "NIOHTTP2", package: "swift-nio-http2")
+let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
 func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
 
 func module(
-  _ name: String, exclude: [String] = [], _ dependencies: [Target.Dependency]
+  _ name: String, exclude: [String] = [], _ dependencies: [Target.Dependency] = [],
+  _ more: [SwiftSetting] = []
 ) -> Target {
-  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
+  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict + more)
 }
 
 let package = Package(
@@ -31,6 +34,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
   ],
   targets: [
     module("FirestoreModel", [crypto]),
@@ -42,12 +46,26 @@ let package = Package(
     module("RealtimeModel", [crypto]),
     module("RealtimeWire", ["RealtimeModel"]),
     module("GRPCFraming", [nio("NIOCore"), hpack]),
+    module("OrderedStore"),
+    module("FirestoreEngine", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module("RealtimeEngine", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    // Without the port itself, which alone needs TLS.
+    module(
+      "Endpoints", exclude: ["Port/ListeningPort.swift", "Port/PortTLS.swift"],
+      [
+        "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
+        "RealtimeModel", "RealtimeWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
+        nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto, log,
+      ],
+      // What its parsers are is nobody's business but the tests'.
+      [.unsafeFlags(["-enable-testing"])]),
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "RealtimeModel",
-        "RealtimeWire", "GRPCFraming", protobuf, hpack, nio("NIOCore"), nio("NIOEmbedded"),
-        nio("NIOWebSocket"),
+        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "RealtimeModel",
+        "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints", protobuf, hpack, log,
+        nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
+        nio("NIOConcurrencyHelpers"),
       ],
       swiftSettings: strict),
   ]

@@ -61,7 +61,8 @@ public final class ListeningPort: Sendable {
             throw PortError(.system, "The port is full.")
           }
           if let context {
-            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+            try channel.pipeline.syncOperations.addHandler(
+              NIOSSLServerHandler(context: context), name: PortProtocols.encryption)
           }
           try channel.pipeline.syncOperations.addHandler(
             ProtocolSniffer(protocols: protocols, limits: limits))

@@ -23,4 +23,7 @@ public struct PortProtocols: Sendable {
     self.http1 = http1
     self.http2 = http2
   }
+
+  /// The name of the handler that encrypts a connection, for protocols that behave otherwise over TLS.
+  static let encryption = "encryption"
 }

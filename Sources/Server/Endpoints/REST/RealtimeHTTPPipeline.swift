@@ -3,7 +3,6 @@
 
 import NIOCore
 import NIOHTTP1
-import NIOSSL
 
 extension ChannelPipeline.SynchronousOperations {
   /// Adds the codec, pipelining, deadlines and the endpoint's handler.
@@ -20,7 +19,7 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(handler)
     // Under TLS the end of what a peer sends ends the connection.
     let channel = try context(handler: handler).channel
-    if (try? self.handler(type: NIOSSLServerHandler.self)) == nil { try channel.allowHalfClosure(true) }
+    if (try? context(name: PortProtocols.encryption)) == nil { try channel.allowHalfClosure(true) }
   }
 
   /// Takes everything of HTTP out of the pipeline and puts a WebSocket in its place. An idle connection then

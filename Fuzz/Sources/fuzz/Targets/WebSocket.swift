@@ -5,7 +5,7 @@ import NIOEmbedded
 import NIOWebSocket
 import RealtimeWire
 
-func fuzzWebSocket(_ input: UnsafeRawBufferPointer) {
+func fuzzWebSocket(_ input: UnsafeRawBufferPointer) throws {
   // The same bytes as frames, cut where the first byte says, and as one text payload.
   let channel = EmbeddedChannel(
     handler: ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: 1 << 20)))
@@ -17,20 +17,20 @@ func fuzzWebSocket(_ input: UnsafeRawBufferPointer) {
     while let frame = try? channel.readInbound(as: WebSocketFrame.self) {
       var payload = frame.data
       if let key = frame.maskKey { payload.webSocketUnmask(key) }
-      payload.withUnsafeReadableBytes { receive($0, &assembler) }
+      try payload.withUnsafeReadableBytes { try receive($0, &assembler) }
     }
   }
-  receive(input, &assembler)
+  try receive(input, &assembler)
 }
 
-private func receive(_ frame: UnsafeRawBufferPointer, _ assembler: inout MessageAssembler) {
+private func receive(_ frame: UnsafeRawBufferPointer, _ assembler: inout MessageAssembler) throws {
   switch assembler.receive(frame) {
   case .nothing: break
   case .message: _ = try? ClientMessage(json: frame)
   case .assembled(let bytes):
-    require(bytes.count <= assembler.maximumBytes, "an assembled message is larger than the limit")
+    try require(bytes.count <= assembler.maximumBytes, "an assembled message is larger than the limit")
     bytes.withUnsafeBytes { _ = try? ClientMessage(json: $0) }
   case .oversized(let beginning):
-    require(beginning.count <= assembler.maximumBytes, "an oversized message was kept")
+    try require(beginning.count <= assembler.maximumBytes, "an oversized message was kept")
   }
 }

@@ -6,16 +6,17 @@ import FirestoreProtobuf
 import FirestoreWire
 import SwiftProtobuf
 
-func fuzzProtobuf(_ input: UnsafeRawBufferPointer) {
+func fuzzProtobuf(_ input: UnsafeRawBufferPointer) throws {
   let bytes = Array(input)
   if let value = try? DocumentCodec.decodeValue(bytes) {
-    require((try? Google_Firestore_V1_Value(serializedBytes: bytes)) != nil, "only our codec reads a value")
-    require((try? DocumentCodec.decodeValue(DocumentCodec.encode(value))) == value, "a value changes")
+    try require(
+      (try? Google_Firestore_V1_Value(serializedBytes: bytes)) != nil, "only our codec reads a value")
+    try require((try? DocumentCodec.decodeValue(DocumentCodec.encode(value))) == value, "a value changes")
   }
   if let document = try? DocumentCodec.decode(bytes) {
-    require(
+    try require(
       (try? Google_Firestore_V1_Document(serializedBytes: bytes)) != nil, "only our codec reads a document")
-    require((try? DocumentCodec.decode(DocumentCodec.encode(document))) == document, "a document changes")
+    try require((try? DocumentCodec.decode(DocumentCodec.encode(document))) == document, "a document changes")
     _ = try? DocumentValidation.validate(document.fields, of: document.name)
   }
   if let request = try? CommitRequest(decoding: input) {

@@ -4,11 +4,11 @@ import GRPCFraming
 import NIOCore
 import NIOHPACK
 
-func fuzzGRPC(_ input: UnsafeRawBufferPointer) {
+func fuzzGRPC(_ input: UnsafeRawBufferPointer) throws {
   let whole = messages(of: [input[...]])
   let cut = input.isEmpty ? 0 : Int(input[0]) % (input.count + 1)
   let parts = messages(of: [input[..<cut], input[cut...]])
-  require(whole == parts, "where bytes are cut changes the messages")
+  try require(whole == parts, "where bytes are cut changes the messages")
 
   let text = String(decoding: input, as: UTF8.self)
   var server = GRPCServerStream(maximumMessageSize: 1 << 16)
@@ -29,7 +29,7 @@ func fuzzGRPC(_ input: UnsafeRawBufferPointer) {
   client.receive(headers: ["grpc-status": lines[0], "grpc-message": text], endStream: true)
   var ends = 0
   while let event = client.next() { if case .end = event { ends += 1 } }
-  require(ends == 1, "a call ended \(ends) times")
+  try require(ends == 1, "a call ended \(ends) times")
 }
 
 /// The messages in some bytes, and whether an error followed them.

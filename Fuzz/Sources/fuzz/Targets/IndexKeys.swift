@@ -2,12 +2,12 @@
 
 import FirestoreModel
 
-func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) {
+func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) throws {
   let bytes = Array(input)
   for direction in [StructuredQuery.Direction.ascending, .descending] {
     var decoder = IndexKeyDecoder(bytes)
     while decoder.skipValue(direction) {
-      require(decoder.position <= bytes.count, "a value reaches beyond its key")
+      try require(decoder.position <= bytes.count, "a value reaches beyond its key")
       if decoder.isAtEnd { break }
     }
     decoder = IndexKeyDecoder(bytes)
@@ -16,7 +16,7 @@ func fuzzIndexKeys(_ input: UnsafeRawBufferPointer) {
       encoder.append(path, direction)
       // A text may look like a numeric id, which has a form of its own.
       var again = IndexKeyDecoder(encoder.bytes)
-      require(again.path(direction) == path, "a path changes")
+      try require(again.path(direction) == path, "a path changes")
     }
   }
   var decoder = IndexKeyDecoder(bytes)

@@ -1,0 +1,42 @@
+// Exports of the emulator suite, as somebody gives them to be imported. What is read and may be stored is written again
+// as the same document; records of any size come out of a log as they went in.
+
+import FirestoreModel
+
+@testable import Endpoints
+
+/// Two bytes say where in a block the record lies; the rest is an entity, a log, and the other files of an export.
+func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
+  let bytes = Array(input)
+  _ = try? ExportMetadata.kinds(overall: bytes)
+  _ = try? ExportMetadata.outputs(kind: bytes)
+  _ = try? records(in: bytes)
+  guard bytes.count >= 2 else { return }
+
+  var log = LevelLogWriter()
+  let before = [UInt8](
+    repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * LevelLogWriter.blockBytes))
+  let record = Array(bytes.dropFirst(2))
+  let framed = log.frame(before) + log.frame(record)
+  try require((try? records(in: framed)) == [before, record], "a log gives other records than it took")
+
+  guard let entity = try? ExportEntity(record, into: "p"),
+    let name = DocumentName(database: DatabaseName(project: "p"), path: entity.path),
+    let parsed = try? DocumentName(parsing: name.description), parsed == name,
+    (try? Write(.update(name, fields: entity.fields)).validate(in: name.database)) != nil
+  else { return }
+  let written = ExportEntity.encode(name, entity.fields)
+  let again = try require(try? ExportEntity(written, into: "p"), "a written entity is refused")
+  try require(ExportEntity.encode(name, again.fields) == written, "a written entity is another entity")
+}
+
+private func records(in bytes: [UInt8]) throws -> [[UInt8]] {
+  var reader = LevelLogReader()
+  var rest = bytes[...]
+  var records: [[UInt8]] = []
+  while let record = try reader.next({ count in
+    defer { rest = rest.dropFirst(count) }
+    return Array(rest.prefix(count))
+  }) { records.append(record) }
+  return records
+}

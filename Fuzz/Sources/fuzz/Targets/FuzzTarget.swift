@@ -1,0 +1,29 @@
+// What can be fuzzed. A target takes any bytes and must neither crash nor hang; it throws if the property that it states
+// does not hold. The tests run each over its corpus.
+
+/// A target, by the name of its corpus.
+enum FuzzTarget: String, CaseIterable, Sendable {
+  case json, websocket, grpc, protobuf, paths, index
+  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export
+
+  /// Runs the target on an input.
+  /// - Throws: ``PropertyFailure`` for a property that does not hold.
+  func run(_ input: UnsafeRawBufferPointer) throws {
+    switch self {
+    case .json: try fuzzJSON(input)
+    case .websocket: try fuzzWebSocket(input)
+    case .grpc: try fuzzGRPC(input)
+    case .protobuf: try fuzzProtobuf(input)
+    case .paths: try fuzzPaths(input)
+    case .index: try fuzzIndexKeys(input)
+    case .rules: try fuzzRules(input)
+    case .messages: try fuzzRESTJSON(input)
+    case .webchannel: try fuzzWebChannel(input)
+    case .longpoll: try fuzzLongPolling(input)
+    case .stream: try fuzzNodeStream(input)
+    case .realtimequery: try fuzzRealtimeQuery(input)
+    case .query: try fuzzQuery(input)
+    case .export: try fuzzExport(input)
+    }
+  }
+}

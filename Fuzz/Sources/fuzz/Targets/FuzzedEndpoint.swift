@@ -1,0 +1,15 @@
+// What requests are read for: an endpoint without a port, over an engine in memory that nobody asks anything.
+
+import Endpoints
+import Logging
+import OrderedStore
+import RealtimeEngine
+
+enum FuzzedEndpoint {
+  static let realtime: RealtimeEndpoint = {
+    guard let store = try? MemoryStore() else { preconditionFailure("no store in memory") }
+    return RealtimeEndpoint(
+      engine: RealtimeEngine(store: store, policy: EmulatorPolicy()), authentication: .emulator,
+      defaultNamespace: "demo", log: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })
+  }()
+}

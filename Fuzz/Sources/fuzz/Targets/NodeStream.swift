@@ -1,0 +1,49 @@
+// JSON in pieces: it is accepted, and says, what the whole text says.
+
+import RealtimeModel
+
+/// The first byte is the size of the pieces; the rest is the text.
+func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
+  guard let first = input.first else { return }
+  let text = Array(input.dropFirst())
+  let whole: Node?
+  do throws(JSONError) {
+    whole = try Node(json: text, .write)
+  } catch {
+    // How deep either goes is its own limit, below the database's.
+    if error.code == .tooDeep { return }
+    whole = nil
+  }
+  var reader = NodeStreamReader()
+  var node = Node.empty
+  func take(_ event: NodeStreamReader.Event) {
+    switch event {
+    case .row(let keys, let leaf): node = node.setting(Path(keys: keys), to: leaf)
+    case .again(let keys): node = node.setting(Path(keys: keys), to: .empty)
+    }
+  }
+  do throws(RealtimeError) {
+    var rest = text[...]
+    while !rest.isEmpty {
+      let piece = Array(rest.prefix(Int(first) + 1))
+      rest = rest.dropFirst(piece.count)
+      try piece.withUnsafeBytes { raw in
+        Result { () throws(RealtimeError) in try reader.read(raw, take) }
+      }.get()
+    }
+    try reader.finish(take)
+  } catch {
+    if error.message.contains("levels deep") { return }
+    try require(whole == nil, "refused in pieces, accepted whole: \(error)")
+    return
+  }
+  let accepted = try require(whole, "accepted in pieces, refused whole")
+  try require(node == accepted, "in pieces it says something else")
+  if node.containsDeferred { return }
+
+  var writer = NodeStreamWriter()
+  node.forEachLeaf { path, leaf in writer.row(path.keys, leaf) }
+  writer.finish()
+  let again = try require(try? Node(json: writer.take(), .write), "written rows are refused")
+  try require(again == node, "written rows say something else")
+}

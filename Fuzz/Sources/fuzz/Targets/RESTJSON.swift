@@ -1,0 +1,103 @@
+// Firestore's messages as JSON. What is accepted is what the protobuf runtime reads, of the bytes and of the JSON; written
+// as JSON again it reads as the same bytes. What is refused is refused as INVALID_ARGUMENT.
+
+import FirestoreModel
+import FirestoreProtobuf
+import NIOCore
+import RealtimeModel
+import SwiftProtobuf
+
+@testable import Endpoints
+
+/// The first byte chooses the message; the rest is its JSON, and the parameters of a query.
+func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
+  guard let first = input.first else { return }
+  let names = MessageName.allCases
+  let name = names[Int(first) % names.count]
+  let text = Array(input.dropFirst())
+  do {
+    let wire = try FirestoreJSON.message(ByteBuffer(bytes: text), as: name)
+    try compare(wire, text, name)
+  } catch let error as FirestoreError {
+    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+  }
+
+  guard let target = try? RequestTarget("/?" + String(decoding: text, as: UTF8.self)) else { return }
+  let parameters = target.parameters.map { FirestoreJSON.Parameter(name: $0.name, text: $0.value) }
+  var writer = WireWriter(capacity: 64)
+  do {
+    try FirestoreJSON.write(parameters, as: name, to: &writer)
+    try readAgain(writer.finish(), name)
+  } catch let error as FirestoreError {
+    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+  }
+}
+
+private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) throws {
+  try readAgain(wire, name)
+  guard let type = generated[name] else { return }
+  let bytes = Array(wire.readableBytesView)
+  let options = BinaryDecodingOptions.deep
+  let ours = try require(
+    try? type.init(serializedBytes: bytes, options: options), "the protobuf runtime does not read \(name)")
+  // The runtime refuses what we accept, such as members of unknown messages; what both accept means one thing.
+  guard !text.isEmpty, let theirs = try? type.init(jsonUTF8Bytes: text, options: .deep) else { return }
+  try require(
+    (try? ours.canonicalBytes) == (try? theirs.canonicalBytes), "the protobuf runtime reads another \(name)")
+}
+
+private func readAgain(_ wire: ByteBuffer, _ name: MessageName) throws {
+  var json = JSONWriter()
+  do throws(FirestoreError) {
+    try FirestoreJSON.write(wire, as: name, to: &json)
+  } catch {
+    throw PropertyFailure(description: "what was read of \(name) cannot be written: \(error)")
+  }
+  let again = try require(
+    try? FirestoreJSON.message(ByteBuffer(bytes: json.bytes), as: name), "written JSON of \(name) is refused")
+  try require(again == wire, "written JSON of \(name) reads differently")
+}
+
+/// Requests by whose generated types reading is checked.
+private let generated: [MessageName: any Message.Type] = [
+  .value: Google_Firestore_V1_Value.self,
+  .document: Google_Firestore_V1_Document.self,
+  .commitRequest: Google_Firestore_V1_CommitRequest.self,
+  .batchWriteRequest: Google_Firestore_V1_BatchWriteRequest.self,
+  .writeRequest: Google_Firestore_V1_WriteRequest.self,
+  .listenRequest: Google_Firestore_V1_ListenRequest.self,
+  .runQueryRequest: Google_Firestore_V1_RunQueryRequest.self,
+  .runAggregationQueryRequest: Google_Firestore_V1_RunAggregationQueryRequest.self,
+  .partitionQueryRequest: Google_Firestore_V1_PartitionQueryRequest.self,
+  .batchGetDocumentsRequest: Google_Firestore_V1_BatchGetDocumentsRequest.self,
+  .beginTransactionRequest: Google_Firestore_V1_BeginTransactionRequest.self,
+  .structuredQuery: Google_Firestore_V1_StructuredQuery.self,
+]
+
+extension BinaryDecodingOptions {
+  /// Deeper than our JSON may be.
+  fileprivate static var deep: BinaryDecodingOptions {
+    var options = BinaryDecodingOptions()
+    options.messageDepthLimit = 400
+    return options
+  }
+}
+
+extension JSONDecodingOptions {
+  fileprivate static var deep: JSONDecodingOptions {
+    var options = JSONDecodingOptions()
+    options.messageDepthLimit = 400
+    return options
+  }
+}
+
+extension Message {
+  /// The message's bytes with the entries of maps in order.
+  fileprivate var canonicalBytes: [UInt8] {
+    get throws {
+      var options = BinaryEncodingOptions()
+      options.useDeterministicOrdering = true
+      return try serializedBytes(options: options)
+    }
+  }
+}

@@ -1,0 +1,155 @@
+// WebChannel: bodies of POSTs, parameters of requests, and a session as a client that may do anything in any order drives
+// it. Each message is handed on once and in order; each array is kept until it is acknowledged, and written once on a
+// back channel.
+
+import NIOCore
+
+@testable import Endpoints
+
+func fuzzWebChannel(_ input: UnsafeRawBufferPointer) throws {
+  let text = String(decoding: input, as: UTF8.self)
+  if let target = try? RequestTarget("/?" + text) {
+    for isPost in [false, true] {
+      do throws(WebChannelRefusal) {
+        _ = try WebChannelQuery(isPost: isPost, target)
+      } catch { try require(error.status == 400 && !error.text.isEmpty, "\(error) says nothing") }
+    }
+  }
+  do {
+    try check(try ForwardBody(ByteBuffer(bytes: input), limits: .small))
+  } catch let error as WebChannelRefusal {
+    try require(error.status == 400 && !error.text.isEmpty, "\(error) says nothing")
+  }
+  var conversation = Conversation()
+  for byte in input.prefix(4096) { try conversation.step(byte) }
+}
+
+private func check(_ body: ForwardBody) throws {
+  let limits = WebChannelLimits.small
+  let numbers = body.messages.map(\.number)
+  try require(numbers.count <= limits.maximumMessages, "more messages than are allowed")
+  try require(zip(numbers, numbers.dropFirst()).allSatisfy(<) && numbers.allSatisfy { $0 >= 0 }, "no order")
+  var together = IncomingMessages(limits)
+  guard (try? together.receive(body.messages)) != nil else { return }
+  var apart = IncomingMessages(limits)
+  for message in body.messages.reversed() + body.messages { try apart.receive([message]) }
+  try require(together.heldBytes == apart.heldBytes, "the order of POSTs changes what is held")
+  while let message = together.next() {
+    try require(apart.next() == message, "the order of POSTs changes the messages")
+  }
+  try require(apart.next() == nil, "a message comes twice")
+}
+
+/// A session, and what its client may expect.
+private struct Conversation {
+  private let limits = WebChannelLimits.small
+  private var session: WebChannelSession
+  private var now = NIODeadline.uptimeNanoseconds(0)
+  /// The number of the message that the stream must get next.
+  private var nextMessage = 0
+  private var sent: Set<Int> = []
+  private var isOver = false
+  private var isFinished = false
+  /// The back channel: its id, the last array that its client has, and how many bytes came.
+  private var back: (id: Int, last: Int, bytes: Int)?
+  private var payloads = 0
+
+  init() { session = WebChannelSession(limits, now: now) }
+
+  mutating func step(_ byte: UInt8) throws {
+    if isOver { return }
+    let operand = Int(byte >> 3)
+    switch byte & 7 {
+    case 0: try receive(nextMessage + operand % 4, acknowledged: nil)
+    case 1: try receive(operand, acknowledged: operand - 2)
+    case 2: try open(BackChannelRequest(acknowledged: operand - 1, isStreaming: true))
+    case 3:
+      try open(
+        BackChannelRequest(
+          acknowledged: back?.last ?? operand - 1, isStreaming: operand % 2 == 0,
+          timeout: .seconds(Int64(operand)))
+      )
+    case 4:
+      if let back { session.lose(back.id, now: now) }
+      back = nil
+    case 5:
+      payloads += 1
+      let payload = ByteBuffer(string: "\"\(String(repeating: "é😀", count: operand * 8))\"")
+      try take(
+        operand == 31 ? session.finish(payload, now: now) : session.send([payload, payload], now: now))
+      if operand == 31 { isFinished = true }
+    default:
+      now = now + .seconds(Int64(operand + 1))
+      try take(session.tick(now: now))
+    }
+    try require(session.backChannel == back?.id, "another back channel is open")
+  }
+
+  private mutating func receive(_ number: Int, acknowledged: Int?) throws {
+    let message = ForwardBody.Message(number: number, bytes: ByteBuffer(integer: number))
+    guard (try? session.receive([message], acknowledged: acknowledged, now: now)) != nil else { return }
+    if !isFinished { sent.insert(number) }
+    while let message = session.nextMessage() {
+      try require(!isFinished, "a message behind the end")
+      try require(message.getInteger(at: message.readerIndex) == nextMessage, "a message in another order")
+      try require(sent.contains(nextMessage), "a message that nobody sent")
+      nextMessage += 1
+    }
+  }
+
+  private mutating func open(_ request: BackChannelRequest) throws {
+    do {
+      let steps = try session.open(request, now: now)
+      back = (0, request.acknowledged, 0)
+      if !steps.endsBackChannel, let id = session.backChannel { back?.id = id }
+      try take(steps)
+    } catch let error as WebChannelRefusal {
+      try require(!error.text.isEmpty, "a refusal without a reason")
+    }
+  }
+
+  private mutating func take(_ steps: WebChannelSession.Steps) throws {
+    if steps.frames.readableBytes > 0 {
+      try require(back != nil, "frames without a back channel")
+      for id in try ids(of: steps.frames) {
+        try require(id > back?.last ?? .max, "an array comes twice")
+        back?.last = id
+      }
+      back?.bytes += steps.frames.readableBytes
+    }
+    if steps.endsBackChannel {
+      try require(steps.isOver || back?.bytes ?? 0 > 0, "a back channel ends without a frame")
+      back = nil
+    }
+    isOver = steps.isOver
+  }
+
+  /// The numbers of the arrays in whole frames of ASCII.
+  private func ids(of frames: ByteBuffer) throws -> [Int] {
+    var ids: [Int] = []
+    var rest = frames.readableBytesView
+    try require(rest.allSatisfy { $0 < 0x80 }, "frames are not ASCII")
+    while let end = rest.firstIndex(of: 0x0A) {
+      let length = try require(Int(String(decoding: rest[..<end], as: UTF8.self)), "a frame without a length")
+      let chunk = rest[(end + 1)...].prefix(length)
+      try require(chunk.count == length && chunk.starts(with: Array("[[".utf8)), "a frame that is not whole")
+      let digits = chunk.dropFirst(2).prefix { (0x30...0x39).contains($0) }
+      ids.append(try require(Int(String(decoding: digits, as: UTF8.self)), "an array without a number"))
+      rest = rest[(end + 1 + length)...]
+    }
+    try require(rest.isEmpty, "bytes behind the frames")
+    return ids
+  }
+}
+
+extension WebChannelLimits {
+  /// So small that a few steps reach them.
+  fileprivate static let small: WebChannelLimits = {
+    var limits = WebChannelLimits()
+    limits.maximumMessages = 8
+    limits.maximumGap = 16
+    limits.maximumRetainedBytes = 4096
+    limits.backChannelBytes = 2048
+    return limits
+  }()
+}
