@@ -38,8 +38,9 @@ public struct OpenFiles: Sendable, Equatable {
     _ = setrlimit(resource, &limit)
   }
 
-  /// The tables that the store may keep open.
-  public var tables: Int { max(limit / 4, 20) }
+  /// The tables that the store may keep open: enough for tens of gigabytes, since every one of them is a connection less.
+  /// What is not open is opened when it is read.
+  public var tables: Int { max(min(limit / 4, 768), limit / 32, 20) }
 
   /// The connections that all ports together may hold: what is left beside tables, logs and event loops.
   public var connections: Int { max(limit - tables - 80, 1) }

@@ -153,7 +153,9 @@ public final class HearthServer: Sendable {
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
     limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
-    limits.connections = ConnectionBudget(OpenFiles.current.connections)
+    // Each port may take them all.
+    limits.maximumConnections = OpenFiles.current.connections
+    limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
     do {
