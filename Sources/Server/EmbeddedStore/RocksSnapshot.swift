@@ -29,6 +29,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     rocksdb_readoptions_set_snapshot(options, snapshot)
     // RocksDB's tier 1 is its block cache and memtables.
     if tier == .memory { rocksdb_readoptions_set_read_tier(options, 1) }
+    if tier == .passing { rocksdb_readoptions_set_fill_cache(options, 0) }
     return options
   }
 
@@ -36,6 +37,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     -> Bool
   {
     var error: UnsafeMutablePointer<CChar>?
+    // One row is not worth options of its own.
     let options = tier == .memory ? fromMemory : fromDisk
     let slice = rocksdb_get_pinned(handle.database, options, key.characters, key.count, &error)
     if let error { throw RocksError.error("reading", error) }

@@ -84,7 +84,7 @@ private struct HeldMoment: HeldView {
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    try await store.reading { [layout, moment] tier in
+    try await store.walking { [layout, moment] tier in
       let view = CurrentView(
         RowReader(snapshot: moment.snapshot, layout: layout, tier: tier), at: moment.latest)
       return try Reading.attempt(missed: { view.missed }) { try body(view) }

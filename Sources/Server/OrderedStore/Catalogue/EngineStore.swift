@@ -126,6 +126,13 @@ package final class EngineStore: OrderedStore {
     }
   }
 
+  /// Runs a part of a long walk, on a reader's thread.
+  func walking<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
+    -> Result
+  {
+    try await EngineStore.run(on: readers) { try read(.passing) }
+  }
+
   private static let closed = StoreError.unavailable("the store is closed")
 
   private func onCatalogue<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) async throws

@@ -13,6 +13,9 @@ package enum ReadTier: Sendable {
   case memory
   /// Everywhere and for long; may block. For the store's own threads.
   case disk
+  /// As ``disk``, for walks over so much that it would take the place of what others read again and again: an engine that
+  /// keeps what it reads need not keep this.
+  case passing
 }
 
 /// Thrown inside the store by a read that would keep the caller's thread, because it needs the disk or walks over
