@@ -31,6 +31,7 @@ public final class RealtimeEngine: Sendable {
   private let pushIDs = Guarded(PushIDGenerator())
 
   private static let prefix = "realtime/"
+  private static let namespacesReadAtOnce = 32
 
   /// Makes the engine; nothing is opened yet.
   ///
@@ -151,16 +152,24 @@ public final class RealtimeEngine: Sendable {
   /// The namespaces whose rules would refuse something that the policy does not, in ascending order; for as long as rules
   /// are kept and not enforced. Reads one row of each namespace.
   public func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
-    var found: [String] = []
     do {
-      for namespace in try await namespaces() {
-        let rows = try await store.database(named: Self.prefix + namespace, history: .openReads)
-        let isUnenforced = try await rows.read(at: nil) { view in
-          try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
+      return try await withThrowingTaskGroup(of: String?.self) { [store] group in
+        var found: [String] = []
+        for (position, namespace) in try await namespaces().enumerated() {
+          if position >= Self.namespacesReadAtOnce, let name = try await group.next() ?? nil {
+            found.append(name)
+          }
+          group.addTask {
+            let rows = try await store.database(named: Self.prefix + namespace, history: .openReads)
+            let isUnenforced = try await rows.read(at: nil) { view in
+              try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
+            }
+            return isUnenforced ? namespace : nil
+          }
         }
-        if isUnenforced { found.append(namespace) }
+        for try await case let name? in group { found.append(name) }
+        return found.sorted()
       }
-      return found
     } catch { throw RealtimeError(storeError: error) }
   }
 

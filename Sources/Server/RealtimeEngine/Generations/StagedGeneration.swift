@@ -11,6 +11,9 @@ final class StagedGeneration: Sendable {
   let number: UInt64
   private let store: any OrderedDatabase
   private let cleaner: Cleaner
+  private let priority = Guarded(false)
+  /// Whether one of its rows is, or has, a priority.
+  var hasPriority: Bool { priority.withLock { $0 } }
   var limits: StagingLimits { cleaner.limits }
 
   private init(_ number: UInt64, _ store: any OrderedDatabase, _ cleaner: Cleaner) {
@@ -38,13 +41,24 @@ final class StagedGeneration: Sendable {
   /// durable.
   func add(_ rows: [StagedRow]) async throws {
     let prefix = RowKeys.prefix(ofGeneration: number)
+    note(rows[...])
     _ = try await store.execute(validating: nil) { writer in
       for row in rows { try writer.set(prefix + row.path, row.value) }
     }
   }
 
+  private func note(_ rows: some Sequence<StagedRow>) {
+    if !hasPriority, rows.contains(where: { RowKeys.hasPriority($0.path, $0.value) }) {
+      priority.withLock { $0 = true }
+    }
+  }
+
   /// Adds and removes rows, in order and in small commits. Returns when everything is durable.
   func carryOut(_ steps: [StagedStep]) async throws {
+    note(
+      steps.lazy.compactMap { step -> StagedRow? in
+        if case .add(let row) = step { row } else { nil }
+      })
     var done = 0
     while done < steps.count {
       let from = done

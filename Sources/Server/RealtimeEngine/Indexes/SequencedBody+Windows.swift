@@ -1,4 +1,5 @@
-// Reads the window of a query by index rows: what it costs is the window, not the location.
+// Reads the window of a query by index rows, or by the rows themselves where their order is the query's: what it costs is
+// the window, not the location.
 
 import OrderedStore
 import RealtimeModel
@@ -6,19 +7,37 @@ import RealtimeModel
 extension SequencedBody {
   /// What a query shows of a location.
   mutating func window(_ query: QuerySpec, at path: Path) throws -> Node {
-    if !query.showsAll, let window = try indexedWindow(query, at: path) { return window }
+    if !query.showsAll, let keys = try keys(query, at: path) { return try window(keys, at: path) }
     return try tree.node(at: path).window(query)
   }
 
-  /// The window by index rows; nil where there are none, or none that say enough.
-  private mutating func indexedWindow(_ query: QuerySpec, at path: Path) throws -> Node? {
-    switch query.ordering {
-    case .key, .priority: return nil
-    case .value, .child: break
+  /// What a query shows of a location's keys.
+  func shallow(_ query: QuerySpec, at path: Path) throws -> ShallowNode {
+    if !query.showsAll, query.ordering == .key || (query.start == nil && query.end == nil),
+      tree.cache?.node(at: path) == nil,
+      let keys = try tree.keysInOrder(
+        QuerySpec(ordering: .key, start: query.start, end: query.end, limit: query.limit), at: path)
+    {
+      return keys.isEmpty ? .empty : .children(keys)
     }
-    guard try hasIndex(query.ordering, path), try !indexBuilds().concern(path),
-      let keys = try tree.indexedKeys(query, at: path)
-    else { return nil }
+    return try tree.shallow(at: path).window(query)
+  }
+
+  /// The keys of a window by rows; nil where there are none in its order, or none that say enough.
+  private mutating func keys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+    switch query.ordering {
+    case .key, .priority:
+      // What is in memory is in every order already.
+      guard tree.cache?.node(at: path) == nil else { return nil }
+      guard try query.ordering == .key || hasNoPriorities() else { return nil }
+      return try tree.keysInOrder(query, at: path)
+    case .value, .child:
+      guard try hasIndex(query.ordering, path), try !indexBuilds().concern(path) else { return nil }
+      return try tree.indexedKeys(query, at: path)
+    }
+  }
+
+  private func window(_ keys: [Key], at path: Path) throws -> Node {
     var size = 0
     var children: [(Key, Node)] = []
     for key in keys {

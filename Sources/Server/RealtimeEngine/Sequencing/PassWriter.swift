@@ -13,6 +13,8 @@ final class PassWriter: Sequenced {
   private let state: GenerationState
   private let journal: SessionJournal
   private var hasCleared = false
+  /// Whether a row brought a priority into the tree.
+  private var hasPriority = false
   /// Whether rows were left behind that nobody sees any more.
   private(set) var hasGarbage = false
 
@@ -36,10 +38,25 @@ final class PassWriter: Sequenced {
     try view.scan(range, reverse: reverse, visit)
   }
 
-  func set(_ key: [UInt8], _ value: StoredValue) throws { try base.set(state.current.stored(key), value) }
+  func set(_ key: [UInt8], _ value: StoredValue) throws {
+    try note(key, value)
+    try base.set(state.current.stored(key), value)
+  }
 
   func insert(_ key: [UInt8], _ value: StoredValue) throws {
+    try note(key, value)
     try base.insert(state.current.stored(key), value)
+  }
+
+  /// Takes note of a row that brings a priority into the tree.
+  private func note(_ key: [UInt8], _ value: StoredValue) throws {
+    if key.first == RowKeys.tree, RowKeys.hasPriority(key, value) { try notePriority() }
+  }
+
+  private func notePriority() throws {
+    guard !hasPriority else { return }
+    hasPriority = true
+    if try base.get(RowKeys.noPriorities) != nil { try clear(RowKeys.noPriorities) }
   }
 
   func clear(_ key: [UInt8]) throws {
@@ -87,9 +104,10 @@ extension PassWriter {
   }
 
   /// Puts a generation that was filled before into the place of a location's rows.
-  func place(_ number: UInt64, at prefix: [UInt8]) throws {
-    try clear(RowKeys.garbage(number))
-    try begin(number, at: prefix)
+  func place(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
+    try clear(RowKeys.garbage(generation.number))
+    if generation.hasPriority { try notePriority() }
+    try begin(generation.number, at: prefix)
   }
 
   /// Has a location's rows be those of a generation from now on; leaves those it had to be cleared.

@@ -78,7 +78,7 @@ struct SequencedBody {
       steps.append(.answer(operation.origin, .value(try window(query, at: path))))
     case .getShallow(let path, let query):
       try mayRead(path, query, caller)
-      steps.append(.answer(operation.origin, .shallow(try tree.shallow(at: path).window(query))))
+      steps.append(.answer(operation.origin, .shallow(try shallow(query, at: path))))
     case .listen(let listen): try perform(listen, for: operation)
     case .unlisten(let path, let tag):
       guard case .connection(let connection, _) = operation.origin else { return }
@@ -236,6 +236,7 @@ struct SequencedBody {
   /// Changes the tree; the changes stand in ascending order of paths, none inside another.
   mutating func apply(_ changes: [(path: Path, value: Node)], _ staged: StagedWrite = StagedWrite()) throws {
     let writer = try mustWrite()
+    try lookForPriorities()
     var effective: [Change] = []
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {

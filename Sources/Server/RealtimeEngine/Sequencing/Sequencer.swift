@@ -32,6 +32,8 @@ final class Sequencer: @unchecked Sendable {
   let generations: GenerationState
   /// Told when there are index rows to be built.
   let indexWork: @Sendable () -> Void
+  /// Whether nobody has looked yet whether the tree is empty: see ``SequencedBody/lookForPriorities()``.
+  var mustLookForPriorities = true
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
   /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.

@@ -21,6 +21,7 @@ extension SequencedBody {
     let missing = told.filter { imported.values[$0] == nil }
     if !missing.isEmpty, mayHold { throw PutOff(reason: .values(imported, at: path, missing)) }
     let writer = try mustWrite()
+    try lookForPriorities()
     let indexed = try indexes(around: path)
     try tree.place(imported.generation, at: path, in: writer)
     for (place, value) in request.changes {

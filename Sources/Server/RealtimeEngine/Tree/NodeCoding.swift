@@ -10,6 +10,9 @@ import RealtimeModel
 
 /// Writes nodes as bytes.
 struct NodeEncoder {
+  /// Set in the tag of a node with a priority.
+  static let priorityFlag: UInt8 = 0x80
+
   private(set) var bytes: [UInt8] = []
 
   /// The bytes of one node.
@@ -59,7 +62,7 @@ struct NodeEncoder {
 
   private mutating func appendTag(_ tag: UInt8, _ priority: Priority?) {
     guard let priority else { return bytes.append(tag) }
-    bytes.append(tag | 0x80)
+    bytes.append(tag | NodeEncoder.priorityFlag)
     append(priority.leafValue)
   }
 

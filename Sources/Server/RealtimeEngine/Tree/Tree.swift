@@ -169,7 +169,7 @@ struct Tree {
   /// of them.
   func place(_ generation: StagedGeneration, at path: Path, in writer: PassWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
-    try writer.place(generation.number, at: RowKeys.row(of: path))
+    try writer.place(generation, at: RowKeys.row(of: path))
     cache?.forget(path)
   }
 
@@ -187,7 +187,7 @@ struct Tree {
       case .object: nil
       }
     if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
-    try writer.place(generation.number, at: RowKeys.row(of: path))
+    try writer.place(generation, at: RowKeys.row(of: path))
     cache?.apply(path, node)
     for place in deferred {
       try writer.set(RowKeys.row(of: path.appending(place)), NodeEncoder.encode(node.descendant(place)))
@@ -223,44 +223,56 @@ struct Tree {
 
   /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
   private func replaceLeaf(above path: Path, in writer: PassWriter) throws {
-    var ancestor = path.parent
-    while let location = ancestor {
+    var child = path
+    while let location = child.parent {
       if let known = cache?.node(at: location), !known.isEmpty, !known.isLeaf { return }
-      switch try presence(at: location) {
-      case .object: return
-      case .leaf(let leaf):
+      if let row = try view.get(RowKeys.row(of: location)) {
+        let leaf = try NodeDecoder.decode(row.value)
         try writer.clear(RowKeys.row(of: location))
         if let priority = leaf.priority {
           try writer.set(
             RowKeys.row(of: location.child(.priority)), NodeEncoder.encode(.leaf(priority.leafValue)))
         }
         return
-      case .empty: ancestor = location.parent
       }
+      // An object: there is no leaf above it.
+      if try hasSibling(behind: child, in: location) { return }
+      child = location
     }
   }
 
   /// Clears the priorities of ancestors that lost their last child with a location.
   private func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws {
-    var ancestor = path.parent
-    while let location = ancestor {
+    var child = path
+    while let location = child.parent {
       if let known = cache?.node(at: location), !known.isEmpty { return }
-      let prefix = RowKeys.row(of: location)
-      let priorityRow = prefix + [RowKeys.priority]
-      var hasPriority = false
-      var hasChildren = false
-      try view.scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
-        if key.elementsEqual(priorityRow) {
-          hasPriority = true
-          return true
-        }
-        hasChildren = true
-        return false
-      }
-      if hasChildren { return }
-      if hasPriority { try writer.clear(priorityRow) }
-      ancestor = location.parent
+      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) { return }
+      let priority = RowKeys.row(of: location.child(.priority))
+      if try view.get(priority) != nil { try writer.clear(priority) }
+      child = location
     }
+  }
+
+  /// Whether a location has a child behind another. Looked for first: an update that removes many children goes through
+  /// them in order, and what it has removed before lies in the way of a walk from the other side.
+  private func hasSibling(behind child: Path, in location: Path) throws -> Bool {
+    guard let start = KeyRange.successor(ofPrefix: RowKeys.row(of: child)) else { return false }
+    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
+    return try hasRow(KeyRange(start: start, end: end), reverse: false)
+  }
+
+  private func hasSibling(before child: Path, in location: Path) throws -> Bool {
+    let start = RowKeys.row(of: location) + [RowKeys.priority + 1]
+    return try hasRow(KeyRange(start: start, end: RowKeys.row(of: child)), reverse: true)
+  }
+
+  private func hasRow(_ range: KeyRange, reverse: Bool) throws -> Bool {
+    var found = false
+    try view.scan(range, reverse: reverse) { _, _, _ in
+      found = true
+      return false
+    }
+    return found
   }
 }
 
