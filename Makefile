@@ -13,12 +13,14 @@ endif
 DATA ?= .hearth
 ARGS ?=
 N ?= 50
+SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash fuzz bench lint format clean setup
+.PHONY: help serve build test unit clients compatibility example crash replay kills fuzz bench bench-realtime bench-large \
+  lint format clean setup
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## Install the system libraries that are missing (apt or Homebrew)
 	@scripts/setup.sh build
@@ -54,6 +56,16 @@ crash: ## N simulated power cuts: make crash N=200 (SYNC=off shows that the test
 	@swift build --build-tests $(FLAGS)
 	@N=$(N) scripts/crash.sh
 
+replay: ## N random programs on the Realtime Database against a naive tree: make replay N=1000 SEED=7
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@N=$(N) SEED=$(SEED) scripts/prove.sh replay
+
+kills: ## N kills of the server while clients write, against what it acknowledged: make kills N=100 SEED=7
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@N=$(N) SEED=$(SEED) scripts/prove.sh kills
+
 fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 	@scripts/setup.sh build
 	@scripts/fuzz.sh "$(TARGET)" "$(SECONDS)"
@@ -61,6 +73,14 @@ fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 bench: ## Print the table of ratios of docs/benchmarks.md (release build, several minutes)
 	@scripts/setup.sh build
 	@FLAGS="$(FLAGS)" scripts/bench.sh $(ARGS)
+
+bench-realtime: ## The rows of the Realtime Database that take a quarter of an hour: 18,800 connections, 1 GB of data
+	@scripts/setup.sh build
+	@FLAGS="$(FLAGS)" scripts/bench.sh --suite realtime $(ARGS)
+
+bench-large: ## The cost of a write to a database of 10 GB: needs 30 GB of disk, and half an hour
+	@scripts/setup.sh build
+	@FLAGS="$(FLAGS)" scripts/bench.sh --suite large $(ARGS)
 
 lint: ## swift-format, strict, with the project's configuration
 	@scripts/lint.sh

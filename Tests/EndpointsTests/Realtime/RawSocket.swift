@@ -28,8 +28,12 @@ final class RawSocket {
   static func open(_ server: RealtimeTestServer, _ parameters: String = "v=5&ns=demo") async throws
     -> RawSocket
   {
-    let client = try await RawClient.connect(server.port.port)
-    try await client.send(request(server, parameters))
+    try await open(port: server.port.port, host: server.host, parameters)
+  }
+
+  static func open(port: Int, host: String, _ parameters: String) async throws -> RawSocket {
+    let client = try await RawClient.connect(port)
+    try await client.send(request(host, parameters))
     let head = try await client.read(through: "\r\n\r\n")
     #expect(head.hasPrefix("HTTP/1.1 101 "), "\(head)")
     #expect(head.lowercased().contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="))
@@ -42,7 +46,11 @@ final class RawSocket {
   }
 
   static func request(_ server: RealtimeTestServer, _ parameters: String) -> String {
-    "GET /.ws?\(parameters) HTTP/1.1\r\nHost: \(server.host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    request(server.host, parameters)
+  }
+
+  private static func request(_ host: String, _ parameters: String) -> String {
+    "GET /.ws?\(parameters) HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
       + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
   }
 

@@ -10,7 +10,6 @@ import Foundation
 import HearthServer
 import NIOConcurrencyHelpers
 import NIOCore
-import NIOPosix
 import Testing
 
 @Suite("Serializability", .serialized, .timeLimit(.minutes(15)))
@@ -60,7 +59,7 @@ struct SerializabilityTests {
   func kills() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let port = try await Self.freePort()
+    let port = try await KilledServer.freePort()
     let workload = ListWorkload(keys: 8)
     let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
     let isDone = NIOLockedValueBox(false)
@@ -70,7 +69,7 @@ struct SerializabilityTests {
       ) { stores[$0] }
     }
     for round in 1...3 * Self.factor {
-      let server = try KilledServer(directory: directory, port: port)
+      let server = try KilledServer(directory: directory, firestorePort: port)
       let wanted = workload.commits + 60
       let deadline = ContinuousClock.now + .seconds(120)
       while workload.commits < wanted, ContinuousClock.now < deadline {
@@ -79,7 +78,7 @@ struct SerializabilityTests {
       #expect(workload.commits >= wanted, "round \(round)")
       await server.kill()
     }
-    let last = try KilledServer(directory: directory, port: port)
+    let last = try KilledServer(directory: directory, firestorePort: port)
     isDone.withLockedValue { $0 = true }
     await running.value
     let lists = SocketLists(port: port)
@@ -92,44 +91,5 @@ struct SerializabilityTests {
     expectNone(try #require(anomalies))
     for store in stores + [lists] { await store.close() }
     await last.kill()
-  }
-
-  private static func freePort() async throws -> Int {
-    let probe = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .bind(host: "127.0.0.1", port: 0).get()
-    defer { probe.close(promise: nil) }
-    return try #require(probe.localAddress?.port)
-  }
-}
-
-/// The built server as a process that only ever ends by SIGKILL.
-private final class KilledServer: Sendable {
-  private let process: Process
-
-  init(directory: String, port: Int) throws {
-    process = Process()
-    let environment = ProcessInfo.processInfo.environment
-    process.executableURL =
-      environment["HEARTH_BIN"].map { URL(fileURLWithPath: $0) }
-      ?? URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-      .appendingPathComponent("hearth")
-    process.arguments = [
-      "serve", "--emulator", "--host", "127.0.0.1", "--firestore-port", "\(port)", "--database-port", "0",
-      "--data", directory, "--log-level", "error",
-    ]
-    process.environment = environment.filter { !$0.key.hasPrefix("HEARTH_") }
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-  }
-
-  func kill() async {
-    Foundation.kill(process.processIdentifier, SIGKILL)
-    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      Thread.detachNewThread { [process] in
-        process.waitUntilExit()
-        continuation.resume()
-      }
-    }
   }
 }

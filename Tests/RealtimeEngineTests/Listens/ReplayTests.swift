@@ -1,5 +1,7 @@
 // Random programs of writes, transactions, listens, queries and ends of sessions by several clients. After every step each
 // client's values, rebuilt from what it was told, must equal the model: the same program on one naive tree in memory.
+//
+// `make replay N=1000 SEED=7` runs more of them: HEARTH_REPLAY_PROGRAMS from HEARTH_REPLAY_SEED on.
 
 import EmbeddedStore
 import Foundation
@@ -11,7 +13,16 @@ import Testing
 
 @Suite("Replaying pushes rebuilds the state", .timeLimit(.minutes(10)))
 struct ReplayTests {
-  @Test("Every listen of every client shows its location after every write", arguments: 0..<24)
+  private static let programs = number("HEARTH_REPLAY_PROGRAMS") ?? 24
+  private static let first = number("HEARTH_REPLAY_SEED") ?? 0
+
+  private static func number(_ name: String) -> Int? {
+    ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
+  }
+
+  @Test(
+    "Every listen of every client shows its location after every write", arguments: first..<(first + programs)
+  )
   func replay(seed: Int) async throws {
     let store = try MemoryStore()
     // Every third program runs with next to no cache, so that every operation reads and mends rows.
@@ -35,7 +46,9 @@ struct ReplayTests {
     }
   }
 
-  @Test("Clients that do not wait for answers are told the same", arguments: 0..<16)
+  @Test(
+    "Clients that do not wait for answers are told the same",
+    arguments: first..<(first + max(programs * 2 / 3, 1)))
   func pipelined(seed: Int) async throws {
     let database = try await RealtimeDatabase(
       namespace: "replay",
@@ -53,7 +66,8 @@ struct ReplayTests {
     await database.shutdown()
   }
 
-  @Test("Programs go on over restarts on disk", arguments: 0..<4)
+  @Test(
+    "Programs go on over restarts on disk", arguments: first..<(first + max(programs / 6, 1)))
   func restarts(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -63,7 +77,7 @@ struct ReplayTests {
       let store = try await EmbeddedStore.open(directory: path, EmbeddedOptions(blockCacheBytes: 1 << 20))
       let engine = RealtimeEngine(
         store: store, policy: EmulatorPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
-        staging: seed < 2 ? .standard : .tiny)
+        staging: seed % 4 < 2 ? .standard : .tiny)
       let database = try await engine.database("replay")
       var running = program ?? RandomProgram(seed: UInt64(900 + seed), database: database)
       if round > 0 { running.restart(on: database) }
