@@ -42,6 +42,37 @@ enum BareEngine {
     return Double(written) / elapsed
   }
 
+  /// How long each of a steady row of appends takes until it is synced, in microseconds.
+  static func appendTimes(directory: String, seconds: Double, perSecond: Int) throws -> [Double] {
+    var failure: UnsafeMutablePointer<CChar>?
+    let options = rocksdb_options_create()
+    defer { rocksdb_options_destroy(options) }
+    rocksdb_options_set_create_if_missing(options, 1)
+    guard let database = rocksdb_open(options, directory, &failure) else {
+      throw BenchmarkFailure("cannot open \(directory): \(failure.map { String(cString: $0) } ?? "unknown")")
+    }
+    defer { rocksdb_close(database) }
+    let writing = rocksdb_writeoptions_create()
+    defer { rocksdb_writeoptions_destroy(writing) }
+    rocksdb_writeoptions_set_sync(writing, 1)
+    let batch = rocksdb_writebatch_create()
+    defer { rocksdb_writebatch_destroy(batch) }
+    var times: [Double] = []
+    let start = ContinuousClock.now
+    while true {
+      let due = start + .seconds(Double(times.count) / Double(perSecond))
+      guard (due - start).seconds < seconds else { return times }
+      let early = (due - ContinuousClock.now).seconds
+      if early > 0 { Thread.sleep(forTimeInterval: early) }
+      let before = ContinuousClock.now
+      rocksdb_writebatch_clear(batch)
+      put(batch, key: key(space: 9, times.count, bytes: 16), value: [UInt8](repeating: 9, count: 120))
+      rocksdb_write(database, writing, batch, &failure)
+      if let failure { throw BenchmarkFailure(String(cString: failure)) }
+      times.append((ContinuousClock.now - before).seconds * 1e6)
+    }
+  }
+
   private static func put(_ batch: OpaquePointer?, key: [UInt8], value: [UInt8]) {
     key.withUnsafeBytes { k in
       value.withUnsafeBytes { v in

@@ -66,9 +66,14 @@ private final class BareUnaryHandler: ChannelInboundHandler {
   }
 }
 
-/// Broadcasts each text frame it gets to every connection, its sender included, encoded once.
+/// Broadcasts each text frame it gets to every connection, its sender included, encoded once; or echoes it.
 enum BareWebSocketServer {
-  static func run() async throws {
+  enum Answer {
+    case broadcast
+    case echo
+  }
+
+  static func run(_ answer: Answer) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let loop = group.next()
     let hub = NIOLoopBoundBox.makeBoxSendingValue(BroadcastHub(), eventLoop: loop)
@@ -77,7 +82,10 @@ enum BareWebSocketServer {
       shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
       upgradePipelineHandler: { channel, _ in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(BroadcastHandler(hub: hub.value))
+          switch answer {
+          case .broadcast: try channel.pipeline.syncOperations.addHandler(BroadcastHandler(hub: hub.value))
+          case .echo: try channel.pipeline.syncOperations.addHandler(EchoHandler())
+          }
         }
       })
     let channel = try await ServerBootstrap(group: loop)
@@ -131,6 +139,21 @@ private final class BroadcastHandler: ChannelInboundHandler {
     bytes.writeBuffer(&payload)
     for encoder in hub.encoders.values { encoder.writeAndFlush(NIOAny(bytes), promise: nil) }
   }
+}
+
+/// Sends each text frame back.
+private final class EchoHandler: ChannelInboundHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias OutboundOut = WebSocketFrame
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let frame = unwrapInboundIn(data)
+    guard frame.opcode == .text else { return }
+    context.write(
+      wrapOutboundOut(WebSocketFrame(fin: true, opcode: .text, data: frame.unmaskedData)), promise: nil)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
 }
 
 private func announce(_ channel: any Channel) {

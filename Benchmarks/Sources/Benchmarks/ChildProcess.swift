@@ -48,12 +48,7 @@ final class ChildProcess {
   /// Resident memory in bytes.
   func residentBytes() throws -> Int {
     // Starting a process while thousands of sockets are open has crashed Foundation; Linux tells it in a file.
-    if let status = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8),
-      let line = status.split(separator: "\n").first(where: { $0.hasPrefix("VmRSS:") }),
-      let kilobytes = line.split(whereSeparator: { !$0.isNumber }).first.flatMap({ Int($0) })
-    {
-      return kilobytes * 1024
-    }
+    if let bytes = statusBytes("VmRSS:") { return bytes }
     let ps = Process()
     let pipe = Pipe()
     ps.executableURL = URL(fileURLWithPath: "/bin/ps")
@@ -66,6 +61,16 @@ final class ChildProcess {
       throw BenchmarkFailure("ps told no memory for process \(identifier)")
     }
     return kilobytes * 1024
+  }
+
+  /// The most resident memory it ever had, in bytes; where the system does not tell, what it has now.
+  func peakBytes() throws -> Int { try statusBytes("VmHWM:") ?? residentBytes() }
+
+  private func statusBytes(_ field: String) -> Int? {
+    guard let status = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix(field) })
+    else { return nil }
+    return line.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) }.map { $0 * 1024 }
   }
 
   /// Processor time of all its threads so far, in seconds; nil where the system does not tell it in a file.

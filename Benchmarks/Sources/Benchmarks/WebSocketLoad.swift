@@ -5,12 +5,6 @@ import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 
-/// What all listeners of one event loop have counted.
-final class DeliveryCount {
-  var messages = 0
-  var open = 0
-}
-
 /// One WebSocket connection: sends text, counts or hands on the text frames it gets.
 final class WebSocketConnection: Sendable {
   let channel: any Channel
@@ -80,5 +74,25 @@ enum WebSocketFrameFactory {
   /// A masked text frame, as a client must send it.
   static func text(_ bytes: ByteBuffer) -> WebSocketFrame {
     WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: bytes)
+  }
+}
+
+/// Closes connections and waits until they are: their files are needed by the next.
+func close(_ connections: [WebSocketConnection]) async {
+  for connection in connections { connection.close() }
+  for connection in connections { try? await connection.channel.closeFuture.get() }
+}
+
+extension ByteBuffer {
+  /// Whether the readable bytes contain `text`.
+  func contains(_ text: String) -> Bool {
+    let needle = Array(text.utf8)
+    return withUnsafeReadableBytes { bytes in
+      guard bytes.count >= needle.count, let first = needle.first else { return false }
+      for start in 0...(bytes.count - needle.count) where bytes[start] == first {
+        if (1..<needle.count).allSatisfy({ bytes[start + $0] == needle[$0] }) { return true }
+      }
+      return false
+    }
   }
 }

@@ -1,0 +1,81 @@
+// What every measurement is given: binaries, times, a place for data, and servers to measure.
+
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// Where the binaries are and how long one run lasts.
+struct Setting: Sendable {
+  var hearth: String
+  var own: String
+  var seconds: Double
+  var group: any EventLoopGroup
+  /// Where measurements leave the server's processor time for one call, in microseconds.
+  let processorTimes = NIOLockedValueBox<[Double]>([])
+  /// Databases that are filled once, for all rounds.
+  let databases = FilledDatabases()
+
+  /// Takes the processor times that were left.
+  func takeProcessorTimes() -> [Double] {
+    processorTimes.withLockedValue { times in
+      defer { times.removeAll() }
+      return times
+    }
+  }
+
+  /// Starts Hearth on free ports; returns the process and the port of the asked-for database.
+  func startHearth(_ storage: [String], database: Bool) throws -> ChildProcess {
+    let ports = [
+      "--host", "127.0.0.1", "--firestore-port", "0", "--database-port", "0", "--log-level", "error",
+    ]
+    return try ChildProcess(hearth, ["serve", "--emulator"] + storage + ports, ready: "ready") { line in
+      guard line.lowercased().contains(database ? "realtime" : "firestore") else { return nil }
+      return line.split(whereSeparator: { !$0.isNumber }).compactMap { Int($0) }.last {
+        $0 > 1024 && $0 < 65536
+      }
+    }
+  }
+
+  /// Starts one of this program's own bare servers.
+  func startBare(_ command: String) throws -> ChildProcess {
+    try ChildProcess(own, [command]) { line in line.hasPrefix("port ") ? Int(line.dropFirst(5)) : nil }
+  }
+
+  func temporaryDirectory() throws -> String {
+    let path = NSTemporaryDirectory() + "hearth-bench-\(UInt64.random(in: 0...UInt64.max))"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    return path
+  }
+}
+
+/// The server's processor time of so many calls, left for the table.
+struct ProcessorTime {
+  private let server: ChildProcess
+  private let before: Double?
+
+  init(_ server: ChildProcess) {
+    self.server = server
+    before = server.processorSeconds()
+  }
+
+  func leave(calls: Int, in setting: Setting) {
+    guard let before, let now = server.processorSeconds(), calls > 0 else { return }
+    setting.processorTimes.withLockedValue { $0.append((now - before) / Double(calls) * 1e6) }
+  }
+}
+
+/// A counter shared by event loops.
+final class ManagedAtomicCount: Sendable {
+  private let box = NIOLockedValueBox(0)
+  func add(_ n: Int = 1) { box.withLockedValue { $0 += n } }
+  var value: Int { box.withLockedValue { $0 } }
+}
+
+/// Waits until something holds, for half a minute at most.
+func waitUntil(_ what: @autoclosure () -> String, _ holds: () -> Bool) async throws {
+  let deadline = ContinuousClock.now + .seconds(30)
+  while !holds() {
+    if ContinuousClock.now > deadline { throw BenchmarkFailure(what()) }
+    try await Task.sleep(for: .milliseconds(20))
+  }
+}

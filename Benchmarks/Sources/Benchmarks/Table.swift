@@ -1,0 +1,109 @@
+// The table that `make bench` prints: interleaved rounds of each measurement and its reference, medians, and the ratio
+// beside its goal.
+
+import NIOConcurrencyHelpers
+
+/// A measurement and its reference. What one run gives may be several figures; each has a line of its own.
+struct Row {
+  /// Which command prints it.
+  enum Suite: String {
+    /// `make bench`.
+    case standard
+    /// `make bench-realtime`: what takes minutes.
+    case realtime
+    /// `make bench-large`: what takes a large disk.
+    case large
+  }
+
+  var suite = Suite.standard
+  var names: [String]
+  var goals: [String]
+  var units: [String]
+  /// Longer rows are run fewer times, whatever the arguments say.
+  var mostRounds = Int.max
+  var measure: @Sendable (Setting) async throws -> [Double]
+  var reference: @Sendable (Setting) async throws -> [Double]
+
+  /// A row of one figure.
+  init(
+    _ name: String, goal: String, unit: String, in suite: Suite = .standard,
+    measure: @escaping @Sendable (Setting) async throws -> Double,
+    reference: @escaping @Sendable (Setting) async throws -> Double
+  ) {
+    self.suite = suite
+    names = [name]
+    goals = [goal]
+    units = [unit]
+    self.measure = { [try await measure($0)] }
+    self.reference = { [try await reference($0)] }
+  }
+
+  /// A row of several figures.
+  init(
+    _ names: [String], goals: [String], units: [String], in suite: Suite = .standard, mostRounds: Int = .max,
+    measure: @escaping @Sendable (Setting) async throws -> [Double],
+    reference: @escaping @Sendable (Setting) async throws -> [Double]
+  ) {
+    self.suite = suite
+    self.names = names
+    self.goals = goals
+    self.units = units
+    self.mostRounds = mostRounds
+    self.measure = measure
+    self.reference = reference
+  }
+
+  /// Runs the rounds and prints a line for each figure.
+  func print(_ setting: Setting, rounds: Int, referenceOnly: Bool) async throws {
+    var measured = [[Double]](repeating: [], count: names.count)
+    var references = measured
+    var times: [Double] = []
+    var referenceTimes: [Double] = []
+    for _ in 0..<min(rounds, mostRounds) {
+      setting.processorTimes.withLockedValue { $0.removeAll() }
+      if !referenceOnly {
+        for (index, value) in try await measure(setting).enumerated() { measured[index].append(value) }
+        times += setting.takeProcessorTimes()
+      }
+      for (index, value) in try await reference(setting).enumerated() { references[index].append(value) }
+      referenceTimes += setting.takeProcessorTimes()
+    }
+    let time = times.isEmpty ? "" : "\(grouped(median(times))) µs"
+    let beside = referenceTimes.isEmpty ? "" : " (\(grouped(median(referenceTimes))) µs)"
+    for index in names.indices {
+      let (a, b) = (median(measured[index]), median(references[index]))
+      let ratio = formatted(a / max(b, 1e-9))
+      say(
+        "| \(names[index]) | \(grouped(a)) \(units[index]) | \(grouped(b)) | \(ratio) | \(goals[index]) | \(time)\(beside) |"
+      )
+    }
+  }
+}
+
+func median(_ values: [Double]) -> Double {
+  let sorted = values.sorted()
+  return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
+}
+
+/// The value below which so many of the values lie.
+func percentile(_ values: [Double], _ share: Double) -> Double {
+  let sorted = values.sorted()
+  return sorted.isEmpty ? 0 : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
+}
+
+func grouped(_ value: Double) -> String {
+  var digits = String(Int(value.rounded()))
+  var index = digits.count - 3
+  while index > 0 {
+    digits.insert(",", at: digits.index(digits.startIndex, offsetBy: index))
+    index -= 3
+  }
+  return digits
+}
+
+/// Two digits behind the point.
+private func formatted(_ value: Double) -> String {
+  let hundredths = Int((value * 100).rounded())
+  let rest = hundredths % 100
+  return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest)"
+}

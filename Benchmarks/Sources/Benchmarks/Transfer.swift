@@ -1,0 +1,99 @@
+// Whole databases in and out as JSON over REST.
+
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// Megabytes per second of an import, and the server's memory at its peak beyond that before, in megabytes.
+func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+  let directory = try setting.temporaryDirectory()
+  defer { try? FileManager.default.removeItem(atPath: directory) }
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  let before = try server.residentBytes()
+  let start = ContinuousClock.now
+  try await fill(server, megabytes: megabytes, setting)
+  let rate = Double(megabytes) / (ContinuousClock.now - start).seconds
+  return [rate, Double(try server.peakBytes() - before) / 1e6]
+}
+
+/// The same of an export.
+func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+  let directory = try await setting.databases.directory(megabytes: megabytes, setting)
+  let server = try setting.startHearth(["--data", directory], database: true)
+  defer { server.stop() }
+  let before = try server.residentBytes()
+  let start = ContinuousClock.now
+  let answer = try await HTTPTransfer.get(
+    "/data.json?ns=bench&format=export", port: server.port, on: setting.group)
+  let rate = Double(answer.bytes) / 1e6 / (ContinuousClock.now - start).seconds
+  guard answer.status == 200, answer.bytes > megabytes << 19 else {
+    throw BenchmarkFailure("the export answered \(answer.status) with \(answer.bytes) bytes")
+  }
+  return [rate, Double(try server.peakBytes() - before) / 1e6]
+}
+
+private func fill(_ server: ChildProcess, megabytes: Int, _ setting: Setting) async throws {
+  let records = JSONRecords(megabytes: megabytes)
+  let status = try await HTTPTransfer.put(
+    "/data.json?ns=bench&print=silent&writeSizeLimit=unlimited", port: server.port, on: setting.group,
+    pieces: records)
+  guard status == 204 else { throw BenchmarkFailure("the import answered \(status)") }
+}
+
+/// Databases of some sizes in directories of their own, filled when they are first wanted.
+final class FilledDatabases: Sendable {
+  private let directories = NIOLockedValueBox<[Int: String]>([:])
+
+  func directory(megabytes: Int, _ setting: Setting) async throws -> String {
+    if let known = directories.withLockedValue({ $0[megabytes] }) { return known }
+    let path = try setting.temporaryDirectory()
+    directories.withLockedValue { $0[megabytes] = path }
+    let server = try setting.startHearth(["--data", path], database: true)
+    defer { server.stop() }
+    try await fill(server, megabytes: megabytes, setting)
+    return path
+  }
+
+  func removeAll() {
+    for path in directories.withLockedValue({ $0.values }) {
+      try? FileManager.default.removeItem(atPath: path)
+    }
+  }
+}
+
+/// The JSON text of many records in groups of a thousand, in pieces.
+struct JSONRecords: Sequence, IteratorProtocol {
+  private static let text = String(repeating: "What is written here takes space. ", count: 4)
+  private static let recordBytes = 205
+  private static let pieceBytes = 256 << 10
+
+  private let count: Int
+  private var next_ = 0
+
+  init(megabytes: Int) { count = JSONRecords.count(megabytes: megabytes) }
+
+  static func count(megabytes: Int) -> Int { (megabytes << 20) / recordBytes }
+
+  /// The path of a record.
+  static func path(_ number: Int) -> String { "g\(number / 1000)/r\(number)" }
+
+  mutating func next() -> ByteBuffer? {
+    guard next_ <= count else { return nil }
+    var text = ""
+    text.reserveCapacity(JSONRecords.pieceBytes + 1024)
+    while next_ < count, text.utf8.count < JSONRecords.pieceBytes {
+      let number = next_
+      if number % 1000 == 0 { text += number == 0 ? "{" : "}," }
+      if number % 1000 == 0 { text += "\"g\(number / 1000)\":{" } else { text += "," }
+      text +=
+        #""r\#(number)":{"name":"record \#(number)","score":\#(number % 997),"text":"\#(JSONRecords.text)"}"#
+      next_ += 1
+    }
+    if next_ == count {
+      text += count == 0 ? "null" : "}}"
+      next_ += 1
+    }
+    return ByteBuffer(string: text)
+  }
+}
