@@ -12,9 +12,17 @@ extension StagingLimits {
     return limits
   }
 
-  /// Every object is filled in beforehand too, a row at a time.
+  /// Whatever has three rows is read aside, a row at a time, and so is whatever is hashed or ordered prepared.
+  static var tinyReads: StagingLimits {
+    var limits = StagingLimits()
+    (limits.readRows, limits.pieceRows, limits.preparedBytes) = (2, 1, 16)
+    return limits
+  }
+
+  /// Every object is filled in beforehand too, a row at a time, and read aside.
   static var tiny: StagingLimits {
-    var limits = StagingLimits.tinyRemovals
+    var limits = StagingLimits.tinyReads
+    (limits.clearedRows, limits.cleanedRows) = (1, 1)
     (limits.heavyBytes, limits.generationBytes, limits.stepRows) = (64, 0, 1)
     return limits
   }

@@ -102,7 +102,7 @@ struct RealtimeRowTests {
       if values.below(2) == 0 {
         let node = values.node()
         model = model.setting(path, to: node)
-        cache.apply(path, node)
+        cache.apply(path, node, at: .zero)
       } else if let known = cache.node(at: path) {
         #expect(known == model.descendant(path))
       } else {

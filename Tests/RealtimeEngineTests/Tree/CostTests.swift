@@ -50,12 +50,13 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("A listen on a large location reads each row once, and what is written then none of them again")
+  @Test("A listen on a large location reads each row about once, what is written then none again")
   func listen() async throws {
     let (engine, database) = try await open(10_000)
     let client = Client(database)
     let listening = await engine.count { await client.ask { $0.listen("a", hash: "", request: $1) } }
-    #expect(listening >= 10_000 && listening <= 10_100, "\(listening) rows for 10,000 leaves")
+    // That it is large shows after a thousand, and each piece begins with a few rows on another thread.
+    #expect(listening >= 10_000 && listening <= 11_800, "\(listening) rows for 10,000 leaves")
     let second = await engine.count {
       await Client(database).ask { $0.listen("a", hash: "", request: $1) }
     }

@@ -51,6 +51,9 @@ public final class ListeningPort: Sendable {
       .serverChannelOption(.backlog, value: 1024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      .childChannelOption(.maxMessagesPerRead, value: 1)
+      // Whether the end of what a peer sends ends the connection is for `InboundTurns` to know.
+      .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           guard registry.admit(channel) else {
@@ -60,6 +63,7 @@ public final class ListeningPort: Sendable {
               metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
             throw PortError(.system, "The port is full.")
           }
+          try channel.pipeline.syncOperations.addHandler(InboundTurns(limits))
           if let context {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLServerHandler(context: context), name: PortProtocols.encryption)

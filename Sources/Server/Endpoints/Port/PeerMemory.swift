@@ -45,7 +45,8 @@ public final class PeerMemory: Sendable {
 final class PeerMemoryAccount {
   let memory: PeerMemory
   private let allowance: Int
-  private var held = 0
+  /// The bytes that it holds now.
+  private(set) var held = 0
   private var taken = 0
 
   /// What is taken and given back at once.

@@ -1,5 +1,6 @@
-// A request's body on its way from the event loop to whoever takes it piece by piece. Invariant: who brings it is told to
-// stop while more waits than the high watermark, and to go on once little is left.
+// A request's body on its way from the event loop to whoever takes it piece by piece. Invariants: who brings it is told to
+// stop while more waits than the high watermark, and to go on once little is left; what has come in many small pieces is
+// taken as one.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -19,12 +20,28 @@ final class BodyQueue: Sendable {
     var pieces: CircularBuffer<ByteBuffer> = []
     var bytes = 0
     var end: Next?
+
+    /// Adds bytes, to those before them if both are few.
+    mutating func append(_ piece: ByteBuffer) {
+      bytes += piece.readableBytes
+      let before = pieces.last?.readableBytes ?? BodyQueue.pieceBytes
+      if before + piece.readableBytes <= BodyQueue.pieceBytes {
+        // Taken out first, so that it is changed in place.
+        var last = pieces.removeLast()
+        last.writeImmutableBuffer(piece)
+        pieces.append(last)
+      } else {
+        pieces.append(piece)
+      }
+    }
     var isHeld = false
     var taker: CheckedContinuation<Next, Never>?
   }
 
   private static let highBytes = 512 << 10
   private static let lowBytes = 128 << 10
+  /// What is put together to one piece.
+  fileprivate static let pieceBytes = 64 << 10
 
   private let state = NIOLockedValueBox(State())
   /// Called when whoever brings the body may go on.
@@ -48,8 +65,7 @@ final class BodyQueue: Sendable {
         state.taker = nil
         return taker
       }
-      state.pieces.append(piece)
-      state.bytes += piece.readableBytes
+      state.append(piece)
       return nil
     }
     taker?.resume(returning: .piece(Array(piece.readableBytesView)))

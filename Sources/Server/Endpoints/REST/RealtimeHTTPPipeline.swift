@@ -44,6 +44,6 @@ extension ChannelPipeline.SynchronousOperations {
 extension Channel {
   /// Whether a peer that has finished sending may still be answered.
   func allowHalfClosure(_ allowed: Bool) throws {
-    try syncOptions?.setOption(.allowRemoteHalfClosure, value: allowed)
+    try pipeline.syncOperations.handler(type: InboundTurns.self).endsWithPeer = !allowed
   }
 }

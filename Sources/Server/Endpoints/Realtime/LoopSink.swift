@@ -6,6 +6,7 @@
 import Dispatch
 import NIOCore
 import RealtimeEngine
+import RealtimeModel
 
 /// A connection that is told things, on its event loop.
 protocol LoopReceiver: AnyObject {
@@ -81,7 +82,7 @@ final class LoopSink: RealtimeSink {
       if index > 0 { receiver.receive(Array(outputs[..<index])) }
       state.value.isEncoding = true
       state.value.pending.putBack(outputs[(index + 1)...])
-      loopGroup.encode(encode) { self.finish(output, $0) }
+      loopGroup.encode(output.estimatedSize, encode) { self.finish(output, $0) }
       return
     }
     receiver.receive(outputs)
@@ -93,6 +94,7 @@ final class LoopSink: RealtimeSink {
     state.value.isHandingOver = true
     receiver.receive(output, encoded: encoded)
     state.value.isHandingOver = false
+    loopGroup.letGo(of: output)
     goOn()
   }
 
@@ -105,6 +107,10 @@ final class LoopSinkGroup: RealtimeSinkGroup {
   let eventLoop: any EventLoop
   /// One after the other: what is encoded for many connections is encoded once, and found by the others.
   private let encoding = DispatchQueue(label: "hearth.encoding")
+  /// The same for what takes long, so that the rest does not wait for it.
+  private let largeEncoding = DispatchQueue(label: "hearth.encoding.large")
+  /// From how many bytes on, about.
+  private static let largeBytes = 2 << 20
 
   init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
@@ -118,11 +124,29 @@ final class LoopSinkGroup: RealtimeSinkGroup {
 
   /// Encodes beside the event loop and goes on there.
   fileprivate func encode(
-    _ encode: @escaping @Sendable () -> ByteBuffer?, then: @escaping @Sendable (ByteBuffer?) -> Void
+    _ size: Int, _ encode: @escaping @Sendable () -> ByteBuffer?,
+    then: @escaping @Sendable (ByteBuffer?) -> Void
   ) {
-    encoding.async { [eventLoop] in
+    (size < Self.largeBytes ? encoding : largeEncoding).async { [eventLoop] in
       let encoded = encode()
       eventLoop.execute { then(encoded) }
+    }
+  }
+
+  /// Has a large value released beside the event loop, once that has nothing of it any more: it is a great many objects.
+  fileprivate func letGo(of output: RealtimeOutput) {
+    guard output.estimatedSize >= Self.largeBytes else { return }
+    largeEncoding.asyncAfter(deadline: .now() + .seconds(1)) { withExtendedLifetime(output) {} }
+  }
+}
+
+extension RealtimeOutput {
+  /// About how many bytes of JSON the output is.
+  fileprivate var estimatedSize: Int {
+    switch self {
+    case .push(let push): push.estimatedSize
+    case .response(_, .value(let node)): node.estimatedSize
+    case .response: 0
     }
   }
 }

@@ -18,6 +18,7 @@ public final class RealtimeDatabase: Sendable {
   let runner: BatchRunner
   private let pump: Task<Void, Never>
   let cleaner: Cleaner
+  private let reading: LargeReading
   private let released: @Sendable () -> Void
 
   /// - Parameters:
@@ -36,11 +37,11 @@ public final class RealtimeDatabase: Sendable {
     let sequencer = Sequencer(
       policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
       indexWork: { builder.wake() })
-    let runner = BatchRunner(rows: rows, sequencer: sequencer, created: created)
+    let runner = BatchRunner(rows: rows, sequencer: sequencer, threads: hashing, created: created)
     try await runner.load()
     try await runner.fireLeftovers()
     let queue = queue
-    let cleaner = Cleaner(rows, staging) { [queue] in
+    let cleaner = Cleaner(rows, staging, activity: { [queue] in queue.appended }) { [queue] in
       _ = queue.append(Operation(.tidy, from: .call(.administrator) { _ in }))
     }
     self.cleaner = cleaner
@@ -50,11 +51,14 @@ public final class RealtimeDatabase: Sendable {
     self.runner = runner
     self.released = released
     let hashes = WideHashes(on: hashing)
+    let reading = LargeReading(queue, runner, hashing)
+    self.reading = reading
     // A server that was killed may have left something to build.
     if rows.current != nil { builder.wake() }
     pump = Task {
       await Pump(
-        queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, mostInFlight: mostInFlight
+        queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, reading: reading,
+        mostInFlight: mostInFlight
       ).run()
     }
   }
@@ -73,6 +77,7 @@ public final class RealtimeDatabase: Sendable {
   /// Refuses what comes later, and returns when everything submitted before is durable and delivered.
   func shutdown() async {
     builder.stop()
+    reading.stop()
     queue.close()
     await pump.value
     await cleaner.stop()

@@ -1,6 +1,8 @@
 // Clears, in the background and in small steps, rows that nobody sees any more: subtrees that were replaced, and
 // generations that were begun and never put into their place.
 //
+// While others use the database it takes little of their time: small steps, and pauses of several times what a step took.
+//
 // Invariants: rows are only cleared while the row that says so stands in the state that the clearing commit sees, and a
 // generation that somebody is filling is left alone; a database has one cleaner that clears, since only that knows of them.
 
@@ -15,17 +17,25 @@ final class Cleaner: Sendable {
     /// Generations that are being filled, or wait to be put into their place.
     var active: Set<UInt64> = []
     var idle: [CheckedContinuation<Void, Never>] = []
+    /// A pause between two steps.
+    var pause: Task<Void, Never>?
   }
 
   let limits: StagingLimits
   private let rows: DatabaseRows
   private let state = Guarded(State())
+  /// How many operations others have asked for so far.
+  private let activity: @Sendable () -> Int
   /// Called when nothing is left to be cleared.
   private let cleared: @Sendable () -> Void
 
-  init(_ rows: DatabaseRows, _ limits: StagingLimits, cleared: @escaping @Sendable () -> Void) {
+  init(
+    _ rows: DatabaseRows, _ limits: StagingLimits, activity: @escaping @Sendable () -> Int,
+    cleared: @escaping @Sendable () -> Void
+  ) {
     self.limits = limits
     self.rows = rows
+    self.activity = activity
     self.cleared = cleared
   }
 
@@ -51,13 +61,19 @@ final class Cleaner: Sendable {
 
   /// Has the clearing end after the step that is under way: another cleaner of the same rows, which comes with the next
   /// who opens them, knows of generations that this one would take for left behind.
-  func leave() { state.withLock { $0.isStopped = true } }
+  func leave() {
+    let pause = state.withLock { state in
+      state.isStopped = true
+      return state.pause
+    }
+    pause?.cancel()
+  }
 
   /// Ends the clearing after the step that is under way.
   func stop() async {
+    leave()
     await withCheckedContinuation { continuation in
       let isIdle = state.withLock { state -> Bool in
-        state.isStopped = true
         if state.isRunning { state.idle.append(continuation) }
         return !state.isRunning
       }
@@ -107,27 +123,54 @@ final class Cleaner: Sendable {
     }
     let active = state.withLock { $0.active }
     guard let garbage = found.first(where: { !active.contains($0.number) }) else { return false }
+    let row = RowKeys.garbage(garbage.number)
+    var rest = garbage.range
+    var seen = (count: activity(), at: ContinuousClock.now)
     while !state.withLock({ $0.isStopped }) {
-      let row = RowKeys.garbage(garbage.number)
-      let isDone = try await store.execute(validating: nil) { [limits] writer in
+      let began = ContinuousClock.now
+      let isBusy = began - seen.at < Cleaner.quietAfter
+      let most = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
+      let next = try await store.execute(validating: nil) { [limits, rest] writer -> KeyRange? in
         // It may have found its place since.
-        guard try writer.get(row) != nil else { return true }
-        return try Cleaner.clear(garbage.range, in: writer, row, limits)
+        guard try writer.get(row) != nil else { return nil }
+        return try Cleaner.clear(rest, in: writer, row, most, limits)
       }.result
-      if isDone { break }
+      guard let next else { break }
+      rest = next
+      if isBusy { await pause(for: (ContinuousClock.now - began) * Cleaner.pauseFactor) }
+      let count = activity()
+      if count != seen.count { seen = (count, .now) }
     }
     return true
   }
 
-  /// Clears the beginning of a range; true, and its row is cleared too, if that was all.
+  /// How much longer than a step others have the database to themselves.
+  private static let pauseFactor = 4
+  /// After how long others count as gone.
+  private static let quietAfter = Duration.milliseconds(250)
+  private static let longestPause = Duration.milliseconds(500)
+
+  private func pause(for time: Duration) async {
+    let pause = Task { _ = try? await Task.sleep(for: min(time, Cleaner.longestPause)) }
+    let isStopped = state.withLock { state in
+      state.pause = pause
+      return state.isStopped
+    }
+    if isStopped { pause.cancel() }
+    await pause.value
+    state.withLock { $0.pause = nil }
+  }
+
+  /// Clears the beginning of a range; the rest of it, or nil, and its row is cleared too, if that was all. Going on from
+  /// there spares a look at what was cleared before, which costs as much as rows for a while.
   private static func clear(
-    _ range: KeyRange, in writer: any Sequenced, _ row: [UInt8], _ limits: StagingLimits
-  ) throws -> Bool {
+    _ range: KeyRange, in writer: any Sequenced, _ row: [UInt8], _ most: Int, _ limits: StagingLimits
+  ) throws -> KeyRange? {
     var keys: [[UInt8]] = []
     var bytes = 0
     var isAll = true
     try writer.scan(range, reverse: false) { key, _, _ in
-      isAll = keys.count < limits.cleanedRows && bytes < limits.cleanedBytes
+      isAll = keys.count < most && bytes < limits.cleanedBytes
       if isAll {
         keys.append(Array(key))
         bytes += key.count
@@ -135,7 +178,10 @@ final class Cleaner: Sendable {
       return isAll
     }
     for key in keys { try writer.clear(key) }
-    if isAll { try writer.clear(row) }
-    return isAll
+    guard let last = keys.last, !isAll else {
+      try writer.clear(row)
+      return nil
+    }
+    return KeyRange(start: last + [0], end: range.end)
   }
 }

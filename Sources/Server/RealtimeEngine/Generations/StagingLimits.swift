@@ -1,7 +1,15 @@
-// How much one commit does at most for a write that replaces much or brings much. Every number is a time that others wait.
+// How much one commit does at most for an operation that reads, replaces or brings much. Every number is a time that others wait.
 
-/// The steps in which large subtrees are written and removed.
+/// The steps in which large subtrees are read, written and removed.
 struct StagingLimits: Sendable {
+  /// The most rows of a value, and bytes of them, that an operation reads in the sequencer. What has more is read aside.
+  var readRows = 1_024
+  var readBytes = 256 << 10
+  /// The most rows, and bytes of them, that one step aside reads.
+  var pieceRows = 2_048
+  var pieceBytes = 256 << 10
+  /// The largest value, in bytes of JSON, that an operation hashes or puts into an order in the sequencer.
+  var preparedBytes = 256 << 10
   /// The most rows of one location, and bytes of their keys, that are cleared by the commit that replaces it. What has
   /// more is left behind and cleared in the background.
   var clearedRows = 1_024
@@ -16,6 +24,8 @@ struct StagingLimits: Sendable {
   /// The most rows that one commit clears in the background, and bytes of their keys.
   var cleanedRows = 256
   var cleanedBytes = 64 << 10
+  /// The most rows that one commit clears while others use the database.
+  var cleanedRowsWhenBusy = 32
 
   /// Some milliseconds a step.
   static let standard = StagingLimits()

@@ -6,9 +6,10 @@ import RealtimeModel
 
 extension SequencedBody {
   /// What a query shows of a location.
-  mutating func window(_ query: QuerySpec, at path: Path) throws -> Node {
+  mutating func window(_ query: QuerySpec, at path: Path, for operation: Operation) throws -> Node {
     if !query.showsAll, let keys = try keys(query, at: path) { return try window(keys, at: path) }
-    return try tree.node(at: path).window(query)
+    let (node, index) = try value(at: path, for: operation, in: query.showsAll ? nil : query.ordering)
+    return index?.window(query).content ?? node.window(query)
   }
 
   /// What a query shows of a location's keys.

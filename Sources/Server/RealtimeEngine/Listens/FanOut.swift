@@ -23,8 +23,8 @@ final class FanOut {
         guard let request else { continue }
         tell(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
-      case .listen(let connection, let listen, let node, let warnings, let request):
-        start(listen, of: connection, on: node, isIndexed: warnings.isEmpty)
+      case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
+        start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
         stop(name, of: connection)
@@ -69,7 +69,8 @@ final class FanOut {
   // MARK: Listens
 
   private func start(
-    _ listen: Operation.Listen, of connection: ConnectionState, on node: Node, isIndexed: Bool
+    _ listen: Operation.Listen, of connection: ConnectionState, on node: Node, _ prepared: PreparedListen,
+    isIndexed: Bool
   ) {
     guard !connection.output.hasEnded else { return }
     let name = ListenName(path: listen.path, tag: listen.tag)
@@ -79,13 +80,13 @@ final class FanOut {
     var push: RealtimePush?
     if listener.isDefault {
       location.listeners.append(listener)
-      push = ListenAnswer(listen).push(for: node, shared: &location.valuePush)
+      push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {
       var queries = location.queries ?? QueryLocation(path: listen.path, node: node)
-      let window = queries.add(listener)
+      let window = queries.add(listener, prepared.index)
       location.queries = queries
       var unshared: RealtimePush?
-      push = ListenAnswer(listen).push(for: window, shared: &unshared)
+      push = ListenAnswer(listen).push(for: window, nil, shared: &unshared)
       // Without an index the client chooses from all children; from then on it is told what changes in its window.
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
         push = RealtimePush(listen.path, .set(node.with(priority: nil)), tag: listen.tag)

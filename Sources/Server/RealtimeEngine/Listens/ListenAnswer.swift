@@ -12,11 +12,34 @@ struct ListenAnswer {
   /// Above this width hashing would hold up everyone else: the client gets the data instead.
   private static let widestHashed = 100_000
 
+  /// What was found out beforehand of a value that is large.
+  struct Prepared: Sendable {
+    fileprivate let node: Node
+    fileprivate let push: RealtimePush?
+
+    init(_ listen: Operation.Listen, _ node: Node) {
+      self.node = node
+      var unshared: RealtimePush?
+      push = ListenAnswer(listen).push(for: node, nil, shared: &unshared)
+    }
+  }
+
   /// The push that brings the client up to date; nil if it is.
   ///
-  /// - Parameter shared: a push of the same value that is still on its way to others; reused, or replaced.
-  func push(for node: Node, shared: inout RealtimePush?) -> RealtimePush? {
-    if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed {
+  /// - Parameters:
+  ///   - prepared: what was found out beforehand.
+  ///   - shared: a push of the same value that is still on its way to others; reused, or replaced.
+  func push(for node: Node, _ prepared: Prepared?, shared: inout RealtimePush?) -> RealtimePush? {
+    if let prepared {
+      if prepared.node.isIdentical(to: node) { return prepared.push }
+      // It has changed since. Its hash is found from those of its parts; comparing all of them again takes long.
+      if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed, node.matches(hash: hash) {
+        return nil
+      }
+    } else if let hash = listen.hash, hash.isEmpty {
+      // Whoever holds nothing knows what is empty, without a hash of anything.
+      if node.isEmpty { return nil }
+    } else if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed {
       if node.matches(hash: hash) { return nil }
       if let compound = listen.compoundHash, let ranges = node.rangeMerges(against: compound) {
         return ranges.isEmpty

@@ -16,9 +16,11 @@ struct QueryLocation {
   }
 
   /// Adds a listener and gives the window it is to be told.
-  mutating func add(_ listener: Listener) -> Node {
+  ///
+  /// - Parameter prepared: the children in the order of its query, if somebody has ordered them already.
+  mutating func add(_ listener: Listener, _ prepared: OrderedIndex?) -> Node {
     let query = listener.query
-    let index = indexes[query.ordering] ?? OrderedIndex(of: node, by: query.ordering)
+    let index = indexes[query.ordering] ?? prepared ?? OrderedIndex(of: node, by: query.ordering)
     indexes[query.ordering] = index
     var view = views[query] ?? QueryView(query, index: index)
     view.listeners.append(listener)

@@ -7,6 +7,8 @@ import RealtimeModel
 struct BatchRunner: Sendable {
   let rows: DatabaseRows
   let sequencer: Sequencer
+  /// Where large values are put together.
+  let threads: ThreadPool
   /// Told once the database has come into being.
   let created: @Sendable () -> Void
 
@@ -198,8 +200,30 @@ struct BatchRunner: Sendable {
         steps = try sequencer.read(operation, in: rows.emptyView)
       }
     } catch { throw RealtimeError(storeError: error) }
-    guard case .answer(_, let answer)? = steps.first else { throw RealtimeError(.failure, "internal error") }
-    return try answer.callResult.get()
+    if case .answer(_, let answer)? = steps.first { return try answer.callResult.get() }
+    guard case .get(let path, let query) = operation.action else {
+      throw RealtimeError(.failure, "internal error")
+    }
+    do {
+      return .value(try await large(path, query, operation.caller, until: deadline))
+    } catch { throw RealtimeError(storeError: error) }
+  }
+
+  /// Reads a location that is too large for one look at the store, all of one state.
+  private func large(
+    _ path: Path, _ query: QuerySpec, _ caller: Caller, until deadline: ContinuousClock.Instant?
+  ) async throws -> Node {
+    let sequencer = sequencer
+    let held = try store.hold()
+    try await held.read { try sequencer.mayRead(path, caller, query, in: $0) }
+    let reader = SubtreeReader(
+      path: path, held: held, limits: sequencer.limits, staging: sequencer.generations.limits,
+      threads: threads)
+    let node = try await reader.read {
+      try Task.checkCancellation()
+      if let deadline, ContinuousClock.now >= deadline { throw RealtimeError.timedOut }
+    }
+    return query.showsAll ? node : await threads.run { node.window(query) }
   }
 
   /// Fills in beforehand what is large of a write.

@@ -48,6 +48,9 @@ final class ConnectionState: @unchecked Sendable {
     session = Session(caller: caller)
   }
 
+  /// Whether the endpoint has closed the connection.
+  var isClosed: Bool { closed.withLock { $0 } }
+
   /// Marks the connection closed by the endpoint; false if it was already.
   func markClosed() -> Bool {
     closed.withLock { closed in

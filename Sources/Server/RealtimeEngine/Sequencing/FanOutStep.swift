@@ -18,12 +18,21 @@ enum FanOutStep: Sendable {
   case write([Change])
   /// A request is answered.
   case answer(Operation.Origin, Answer)
-  /// A listen starts on a location with this value.
-  case listen(ConnectionState, Operation.Listen, Node, warnings: [String], request: Int64?)
+  /// A listen starts on a location with this value, of which something may have been found out beforehand.
+  case listen(
+    ConnectionState, Operation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
   /// A listen ends; told with a push if it was revoked.
   case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
   /// A connection has ended.
   case end(ConnectionState)
+}
+
+/// What was found out of a large value beside the sequencer and the fan-out stage.
+struct PreparedListen: Sendable {
+  /// Its children in the order of the listen's query.
+  var index: OrderedIndex?
+  /// How the listen starts on a value that may have changed since.
+  var firstPush: ListenAnswer.Prepared?
 }
 
 /// The answer to an operation.

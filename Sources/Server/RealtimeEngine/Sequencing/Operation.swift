@@ -42,6 +42,8 @@ struct Operation: Sendable {
     case place(Path, ImportedTree)
     /// Forgets subtrees that lie elsewhere and hold nothing.
     case tidy
+    /// Does nothing: its answer says that everything before it is durable.
+    case pass
   }
 
   enum Origin: Sendable {
@@ -77,6 +79,12 @@ struct Operation: Sendable {
   var checked: Result<WriteRequest, RealtimeError>?
   /// What was filled in beforehand of a heavy write, or why it could not be.
   var staged: Result<StagedWrite, RealtimeError>?
+  /// The large read that it waited for, or why there is none.
+  var largeRead: Result<LargeRead, RealtimeError>?
+  /// How many large reads it has waited for.
+  var largeReads = 0
+  /// How the listen that it is starts, if its value still is what was looked at.
+  var firstPush: ListenAnswer.Prepared?
   /// The database, which stays in memory while something is on its way to it.
   var database: RealtimeDatabase?
 

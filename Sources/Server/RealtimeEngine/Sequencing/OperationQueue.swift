@@ -13,6 +13,7 @@ final class OperationQueue: Sendable {
     /// What waits behind a held operation, by connection; and how many operations outside connections are held.
     var held: [ObjectIdentifier: [Operation]] = [:]
     var heldCalls = 0
+    var appended = 0
     var consumer: CheckedContinuation<[Operation]?, Never>?
     var isWoken = false
     var isClosed = false
@@ -32,6 +33,7 @@ final class OperationQueue: Sendable {
   func append(_ operation: Operation) -> Bool {
     change { state in
       guard !state.isClosed else { return false }
+      state.appended += 1
       if let connection = operation.connection, state.held[ObjectIdentifier(connection)] != nil {
         state.held[ObjectIdentifier(connection)]?.append(operation)
       } else {
@@ -40,6 +42,9 @@ final class OperationQueue: Sendable {
       return true
     }
   }
+
+  /// How many operations were ever added.
+  var appended: Int { state.withLock { $0.appended } }
 
   /// The next batch once there is one; an empty one after ``wake()``; nil when the queue is closed and empty. One
   /// consumer at a time.

@@ -22,10 +22,13 @@ struct Pump: Sendable {
   private let mostInFlight: Int
   private let hashes: WideHashes
   private let cleaner: Cleaner
+  private let reading: LargeReading
 
   init(
-    queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, mostInFlight: Int
+    queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, reading: LargeReading,
+    mostInFlight: Int
   ) {
+    self.reading = reading
     self.cleaner = cleaner
     self.queue = queue
     self.runner = runner
@@ -48,7 +51,8 @@ struct Pump: Sendable {
       guard let batch = first.isEmpty ? await queue.next() : first else { break }
       first = []
       if batch.isEmpty { continue }
-      let isHeavy = batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes
+      let isHeavy =
+        batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes || batch.contains { $0.largeRead != nil }
       let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
       flights.append(flight)
       stage.yield(flight)
@@ -114,6 +118,7 @@ struct Pump: Sendable {
         }
       case .values(let imported, let path, let places):
         Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
+      case .reading(let path, let read): reading.add(first.operation, path, read)
       case .behindAnother: break
       }
     }

@@ -75,7 +75,7 @@ struct SequencedBody {
       if operation.needsIndex(query), !(try hasIndex(query.ordering, path)) {
         throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
       }
-      steps.append(.answer(operation.origin, .value(try window(query, at: path))))
+      steps.append(.answer(operation.origin, .value(try window(query, at: path, for: operation))))
     case .getShallow(let path, let query):
       try mayRead(path, query, caller)
       steps.append(.answer(operation.origin, .shallow(try shallow(query, at: path))))
@@ -118,6 +118,7 @@ struct SequencedBody {
       steps.append(.answer(operation.origin, .done))
     case .place(let path, let imported): try place(imported, at: path, for: operation)
     case .tidy: _ = try writer?.forgetEmptyGenerations()
+    case .pass: steps.append(.answer(operation.origin, .done))
     }
   }
 
@@ -143,10 +144,15 @@ struct SequencedBody {
       throw RealtimeError(
         .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
     }
-    let node = try tree.node(at: listen.path)
+    let (node, index) = try value(
+      at: listen.path, for: operation, in: listen.isDefault ? nil : listen.query.ordering,
+      isHashed: listen.hash?.isEmpty == false)
     journal.change(connection, listen: name, to: listen.query)
     let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
-    steps.append(.listen(connection, listen, node, warnings: warnings, request: request))
+    steps.append(
+      .listen(
+        connection, listen, node, .init(index: index, firstPush: operation.firstPush), warnings: warnings,
+        request: request))
   }
 
   private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
@@ -176,7 +182,7 @@ struct SequencedBody {
     try mayWrite(request.changes, operation.caller)
     let staged = try staged(submitted, of: operation)
     if let hash, let target = request.changes.first {
-      let current = try tree.node(at: target.path)
+      let current = try value(at: target.path, for: operation).node
       guard try matches(current, hash, operation) else { return .stale(current) }
     }
     try apply(request.changes, staged)
@@ -209,14 +215,11 @@ struct SequencedBody {
   /// If the value is another one by then, the client, who wrote before it, cannot have known it: it is stale.
   private func matches(_ current: Node, _ hash: String, _ operation: Operation) throws -> Bool {
     if let verdict = operation.verdict { return verdict.matches && verdict.node == current }
-    if mayHold, !hash.isEmpty, current.estimatedSize > SequencedBody.mostHashedBytes {
+    if mayHold, !hash.isEmpty, current.estimatedSize > sequencer.generations.limits.preparedBytes {
       throw PutOff(reason: .hash(current))
     }
     return current.matches(hash: hash)
   }
-
-  /// The largest value that is hashed in the sequencer, in bytes of JSON: some milliseconds.
-  private static let mostHashedBytes = 256 << 10
 
   /// What writes, once everything has been checked and allowed.
   mutating func mustWrite() throws -> PassWriter {
@@ -287,6 +290,8 @@ struct HeldOperation: Sendable {
     case staging(WriteRequest)
     /// It waits for what an imported value holds at these locations.
     case values(ImportedTree, at: Path, [Path])
+    /// It waits for the value at a location, or for what is costly to find out of a value that is known.
+    case reading(Path, LargeRead?)
     /// It stands behind another of its connection.
     case behindAnother
   }

@@ -100,21 +100,22 @@ final class Sequencer: @unchecked Sendable {
   }
 
   /// Carries out a read outside any connection, beside the sequencer: touches nothing but the policy and the limits.
+  /// Nothing is left of a read that is too large for one look at the store.
   func read(_ operation: Operation, in view: any ReadView) throws -> [FanOutStep] {
     var body = SequencedBody(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
+      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal(), mayHold: true)
     try body.run(operation)
     return body.steps
   }
 
   /// Decides whether a caller may read a location, beside the sequencer.
   /// - Throws: ``RealtimeError``, or what the view throws.
-  func mayRead(_ path: Path, _ caller: Caller, in view: any ReadView) throws {
+  func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
     let body = SequencedBody(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
       now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
-    try body.mayRead(path, .default, caller)
+    try body.mayRead(path, query, caller)
   }
 
   /// Runs what does not write while the store cannot; writes are answered with the store's error.
@@ -148,6 +149,9 @@ final class Sequencer: @unchecked Sendable {
     for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
   }
+
+  /// The large reads that are to hear of changes.
+  var largeReads: LargeReads { cache.largeReads }
 
   /// Whoever listens to what a write at a path replaces.
   struct Audience {

@@ -31,17 +31,31 @@ struct Tree {
     return node
   }
 
-  private func load(_ path: Path) throws -> Node {
+  /// The value at a path if it is in memory, or few rows; else nil.
+  /// - Throws: as ``node(at:)``.
+  func nodeIfSmall(at path: Path, _ staging: StagingLimits) throws -> Node? {
+    if path.isPriority || cache?.node(at: path) != nil { return try node(at: path) }
+    guard let node = try load(path, atMost: staging.readRows, staging.readBytes) else { return nil }
+    cache?.keep(node, at: path)
+    return node
+  }
+
+  private func load(_ path: Path) throws -> Node { try load(path, atMost: .max, .max) ?? .empty }
+
+  private func load(_ path: Path, atMost rows: Int, _ bytes: Int) throws -> Node? {
     let prefix = RowKeys.row(of: path)
     var assembler = NodeAssembler()
+    var (rows, bytes) = (rows, bytes)
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       var decoder = NodeDecoder(value)
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
       assembler.add(RowKeys.keys(in: suffix), try decoder.node())
       guard assembler.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
-      return true
+      rows -= 1
+      bytes -= key.count + value.count
+      return rows >= 0 && bytes >= 0
     }
-    return assembler.finish()
+    return rows >= 0 && bytes >= 0 ? assembler.finish() : nil
   }
 
   /// Finds out whether a location is within the limit of an answer, without keeping anything of it.
@@ -155,11 +169,11 @@ struct Tree {
       try writer.clear(RowKeys.row(of: path))
     }
     if node.isEmpty {
-      cache?.apply(path, node)
+      cache?.apply(path, node, at: writer.commitVersion)
       try dropOrphanedPriorities(above: path, in: writer)
     } else {
       if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
-      cache?.apply(path, node)
+      cache?.apply(path, node, at: writer.commitVersion)
       try write(node, at: path, in: writer)
     }
     return (true, before)
@@ -188,7 +202,7 @@ struct Tree {
       }
     if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
     try writer.place(generation, at: RowKeys.row(of: path))
-    cache?.apply(path, node)
+    cache?.apply(path, node, at: writer.commitVersion)
     for place in deferred {
       try writer.set(RowKeys.row(of: path.appending(place)), NodeEncoder.encode(node.descendant(place)))
     }
@@ -217,7 +231,7 @@ struct Tree {
         try writer.clear(row)
       }
     }
-    cache?.apply(path.child(.priority), value)
+    cache?.apply(path.child(.priority), value, at: writer.commitVersion)
     return true
   }
 

@@ -5,6 +5,7 @@
 //   1. No kept subtree lies inside another.
 //   2. Every write is applied to the kept subtrees it touches in the same sequenced body that writes its rows.
 
+import OrderedStore
 import RealtimeModel
 
 /// The kept subtrees of one database.
@@ -19,6 +20,8 @@ final class TreeCache {
   private var root = Location()
   private var clock: UInt64 = 0
   private let budget: Int
+  /// The large reads that hear of the same changes.
+  let largeReads = LargeReads()
   /// An estimate of the memory the kept subtrees take, in bytes.
   private(set) var cost = 0
   private(set) var count = 0
@@ -28,6 +31,7 @@ final class TreeCache {
 
   /// Forgets everything.
   func removeAll() {
+    largeReads.spoilAll()
     root = Location()
     cost = 0
     count = 0
@@ -74,7 +78,8 @@ final class TreeCache {
   }
 
   /// Applies a write to what is kept.
-  func apply(_ path: Path, _ value: Node) {
+  func apply(_ path: Path, _ value: Node, at version: Version) {
+    largeReads.note(path, value, at: version)
     var location = root
     for (depth, key) in path.keys.enumerated() {
       if let node = location.node {
@@ -91,6 +96,7 @@ final class TreeCache {
 
   /// Forgets every kept subtree that holds a location or lies below it.
   func forget(_ path: Path) {
+    largeReads.forget(path)
     var location = root
     for key in path.keys {
       if location.node != nil { return drop(location) }

@@ -134,7 +134,7 @@ extension Node {
   }
 
   /// Whether an order of the children is the order of their keys.
-  func isKeyOrder(_ ordering: Ordering) -> Bool {
+  public func isKeyOrder(_ ordering: Ordering) -> Bool {
     switch ordering {
     case .key: return true
     case .priority:

@@ -1,0 +1,248 @@
+// What a peer sends is handled in turns. However much of it has come at once, and however much work each byte of it is
+// (chunks, frames or requests of a byte each), the other connections of its event loop wait for a turn of about a
+// millisecond and not for all of it.
+//
+// Invariants
+//   1. Bytes are handed on in order and whole, and the end of the peer's direction comes behind them.
+//   2. Nothing is read from the socket while bytes wait here, and none are handed on that nobody asked to read.
+//   3. Between two turns of any connections the event loop looks for what others have sent.
+
+import NIOCore
+import NIOPosix
+
+/// First in the pipeline of a connection. Small reads pass it without a look at the clock.
+final class InboundTurns: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+
+  /// How long a turn takes, about.
+  static let turn = TimeAmount.milliseconds(1)
+  /// Reads of so many bytes are little work, whatever they are.
+  private static let smallBytes = 1 << 10
+  /// The most and the fewest bytes between two looks at the clock.
+  private static let mostAtOnce = 16 << 10
+  private static let fewestAtOnce = 128
+  /// What is still handed on of a connection that was reset: it has been sent in order, and nobody can ask for it again.
+  private static let mostAfterReset = 256 << 10
+
+  /// Whether the end of what the peer sends ends the connection, or is told to the handlers behind.
+  var endsWithPeer = true
+
+  private let limits: PortLimits
+  private var waiting = CircularBuffer<ByteBuffer>(initialCapacity: 0)
+  private var waitingBytes = 0
+  /// What the connection holds of the server's memory for bytes that wait; nil while that was never much.
+  private var memory: PeerMemoryAccount?
+  /// How many bytes have been about half a turn's work.
+  private var quota = InboundTurns.mostAtOnce
+  /// When the turn of the reads under way is over.
+  private var turnEnds: NIODeadline?
+  private var hasHandedOn = false
+  private var isAsked = false
+  private var isQueued = false
+  private var inputHasEnded = false
+  private var isClosing = false
+  private var context: ChannelHandlerContext?
+
+  init(_ limits: PortLimits) { self.limits = limits }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+    drop()
+  }
+
+  // MARK: From the socket
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let bytes = unwrapInboundIn(data)
+    if waiting.isEmpty, bytes.readableBytes <= Self.smallBytes {
+      hasHandedOn = true
+      return context.fireChannelRead(data)
+    }
+    guard hold(bytes) else { return context.close(promise: nil) }
+    // Who has waited longer comes first.
+    guard waiting.count == 1, LoopTurns.isIdle else { return }
+    handOn(context)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    turnEnds = nil
+    completeRead(context)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case .inputClosed? = event as? ChannelEvent else {
+      return context.fireUserInboundEventTriggered(event)
+    }
+    inputHasEnded = true
+    if waiting.isEmpty { endInput(context) }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if !isClosing {
+      var left = Self.mostAfterReset
+      while left > 0, let piece = next(left) {
+        left -= piece.readableBytes
+        context.fireChannelRead(wrapInboundOut(piece))
+      }
+    }
+    drop()
+    context.fireChannelInactive()
+  }
+
+  // MARK: From the handlers behind
+
+  func read(context: ChannelHandlerContext) {
+    if waiting.isEmpty { return context.read() }
+    isAsked = true
+    guard !isQueued else { return }
+    isQueued = true
+    LoopTurns.add(self, on: context.eventLoop)
+  }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    if mode != .output {
+      isClosing = true
+      drop()
+    }
+    context.close(mode: mode, promise: promise)
+  }
+
+  // MARK: Turns
+
+  /// Hands on some of what waits. How long that took is what the loop is left to others afterwards.
+  fileprivate func takeTurn() -> TimeAmount {
+    isQueued = false
+    guard let context, isAsked, !waiting.isEmpty else { return .zero }
+    isAsked = false
+    let began = NIODeadline.now()
+    handOn(context)
+    turnEnds = nil
+    completeRead(context)
+    if waiting.isEmpty, inputHasEnded {
+      endInput(context)
+    } else if isAsked, waiting.isEmpty {
+      isAsked = false
+      context.read()
+    } else if (try? context.channel.syncOptions?.getOption(.autoRead)) == true {
+      context.channel.read()
+    }
+    return .now() - began
+  }
+
+  private func handOn(_ context: ChannelHandlerContext) {
+    var now = NIODeadline.now()
+    let end = turnEnds ?? now + Self.turn
+    turnEnds = end
+    while now < end, let piece = next(quota) {
+      let count = piece.readableBytes
+      hasHandedOn = true
+      context.fireChannelRead(wrapInboundOut(piece))
+      let then = NIODeadline.now()
+      adapt(to: then - now, for: count)
+      now = then
+    }
+  }
+
+  private func adapt(to time: TimeAmount, for count: Int) {
+    let half = Self.turn.nanoseconds / 2
+    if time.nanoseconds > half {
+      quota = max(Self.fewestAtOnce, Int(Int64(count) * half / time.nanoseconds))
+    } else if time.nanoseconds < half / 2, count == quota {
+      quota = min(Self.mostAtOnce, quota * 2)
+    }
+  }
+
+  private func completeRead(_ context: ChannelHandlerContext) {
+    guard hasHandedOn else { return }
+    hasHandedOn = false
+    context.fireChannelReadComplete()
+  }
+
+  private func endInput(_ context: ChannelHandlerContext) {
+    if endsWithPeer {
+      context.close(promise: nil)
+    } else {
+      context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+    }
+  }
+
+  // MARK: What waits
+
+  /// Keeps bytes that wait; false if the server has no room for them.
+  private func hold(_ bytes: ByteBuffer) -> Bool {
+    let before = waitingBytes
+    if before + bytes.readableBytes > limits.freeBytes, memory == nil { memory = PeerMemoryAccount(limits) }
+    guard memory?.hold(before + bytes.readableBytes, insteadOf: before) ?? true else { return false }
+    waitingBytes += bytes.readableBytes
+    waiting.append(bytes)
+    return true
+  }
+
+  /// Takes the next bytes, at most so many.
+  private func next(_ most: Int) -> ByteBuffer? {
+    guard var first = waiting.first else { return nil }
+    let piece: ByteBuffer
+    if first.readableBytes <= most {
+      piece = waiting.removeFirst()
+    } else {
+      piece = first.readSlice(length: most) ?? ByteBuffer()
+      waiting[waiting.startIndex] = first
+    }
+    waitingBytes -= piece.readableBytes
+    release()
+    return piece
+  }
+
+  private func drop() {
+    waiting.removeAll()
+    waitingBytes = 0
+    release()
+  }
+
+  private func release() {
+    guard let memory else { return }
+    _ = memory.hold(waitingBytes, insteadOf: memory.held)
+    if waitingBytes == 0 { self.memory = nil }
+  }
+}
+
+/// The connections of one event loop that wait for their turns.
+///
+/// `@unchecked Sendable`: each is reached through a variable of its event loop's thread only, and touched there alone.
+private final class LoopTurns: @unchecked Sendable {
+  /// Each event loop has a thread of its own.
+  private static let ofThread = ThreadSpecificVariable<LoopTurns>()
+  /// The shortest time between two turns: the loop looks at its sockets only when nothing else is due.
+  private static let shortestPause = TimeAmount.microseconds(50)
+
+  private var queue = CircularBuffer<InboundTurns>(initialCapacity: 0)
+  private var isScheduled = false
+
+  /// Whether nobody waits on this thread's event loop.
+  static var isIdle: Bool { ofThread.currentValue?.queue.isEmpty ?? true }
+
+  /// Has a connection of this thread's event loop wait for its turn.
+  static func add(_ connection: InboundTurns, on eventLoop: any EventLoop) {
+    let turns = ofThread.currentValue ?? LoopTurns()
+    ofThread.currentValue = turns
+    turns.queue.append(connection)
+    turns.schedule(on: eventLoop, in: shortestPause)
+  }
+
+  private func schedule(on eventLoop: any EventLoop, in pause: TimeAmount) {
+    guard !isScheduled, !queue.isEmpty else { return }
+    isScheduled = true
+    eventLoop.assumeIsolated().scheduleTask(in: pause) { self.next(on: eventLoop) }
+  }
+
+  private func next(on eventLoop: any EventLoop) {
+    let took = queue.popFirst()?.takeTurn() ?? .zero
+    isScheduled = false
+    // Where tasks come all the time, half of it is left to them and to the sockets.
+    schedule(on: eventLoop, in: max(took, Self.shortestPause))
+  }
+}

@@ -1,0 +1,213 @@
+// Values that are too large to be read in the sequencer: whoever asks for one gets it as it was at the place of the request,
+// and nobody else waits for it.
+
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import StoreFixture
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Large reads", .timeLimit(.minutes(2)))
+struct LargeReadTests {
+  private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
+    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+  }
+
+  private func open(
+    _ store: any OrderedStore, _ staging: StagingLimits = .tinyReads, cacheBytes: Int = 2_000
+  ) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: cacheBytes, staging: staging)
+      .database("large")
+  }
+
+  @Test("Others write and are answered while a large listen is being read, and it shows what they wrote")
+  func beside() async throws {
+    let database = try await open(MemoryStore())
+    let count = 10_000
+    _ = try await database.set("big", to: wide(count), as: .anonymous)
+    let slow = Client(database)
+    let other = Client(database)
+    let listen = await slow.send { $0.listen("big", hash: "", request: $1) }
+    let behind = await slow.send { $0.get("none", request: $1) }
+    var expected = wide(count)
+    for round in 0..<5 {
+      let value = Node.leaf(.int(Int64(-1 - round)))
+      #expect(await other.set(Path("big/k\(round)/v"), value).text == "ok")
+      #expect(await other.ask { $0.get(Path("big/k\(round)"), request: $1) }.text == "ok {v:\(-1 - round)}")
+      expected = expected.setting(Path("k\(round)/v"), to: value)
+    }
+    #expect(await slow.drain().isEmpty, "small writes waited for a large listen")
+    #expect(await slow.answer(to: listen).text == "ok")
+    #expect(await slow.answer(to: behind).text == "ok null")
+    _ = try await database.set("big/last", to: 1, as: .anonymous)
+    await slow.ask { $0.get("none", request: $1) }
+    var replica = Replica()
+    replica.start(ListenName(path: "big", tag: nil), .default)
+    for case .push(let push) in await slow.takeTold() { replica.apply(push) }
+    let known = replica.values[ListenName(path: "big", tag: nil)]
+    #expect(known == expected.setting("last", to: 1))
+  }
+
+  @Test("Requests of the connection keep their order around a large read")
+  func order() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    let requests = [
+      await phone.send { $0.set("big", to: wide(50), request: $1) },
+      await phone.send { $0.get("big", request: $1) },
+      await phone.send { $0.set("big/k1", to: nil, request: $1) },
+      await phone.send { $0.listen("big", hash: "", request: $1) },
+      await phone.send { $0.set("big/k2", to: "mine", request: $1) },
+    ]
+    for request in requests where request != requests[1] {
+      #expect(await phone.answer(to: request).text == "ok")
+    }
+    let before = wide(50)
+    #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
+    let pushes = await phone.drain().filter { $0.hasPrefix("d") }
+    #expect(pushes == ["d big \(before.setting("k1", to: nil).text)", "d big/k2 'mine'"])
+  }
+
+  @Test("Listens that start while others write show the state in the end", arguments: 0..<12)
+  func concurrent(seed: Int) async throws {
+    let database = try await open(
+      MemoryStore(), seed % 2 == 0 ? .tinyReads : .tiny, cacheBytes: seed % 3 == 0 ? 1 << 20 : 2_000)
+    var values = RandomNodes(seed: UInt64(4_000 + seed))
+    _ = try await database.set("/", to: ["a": values.node(), "b": wide(40)], as: .anonymous)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in 0..<3 {
+        group.addTask {
+          var values = RandomNodes(seed: UInt64(100 * seed + writer))
+          let client = Client(database)
+          for round in 0..<120 {
+            let path =
+              values.below(3) == 0 ? Path("b/k\(values.below(40))/\(values.key())") : values.path()
+            let isPriority = values.below(8) == 0
+            let node: Node = isPriority ? .leaf(.int(Int64(values.below(3)))) : values.node()
+            let target = isPriority ? path.child(.priority) : path
+            if round % 7 == 0 {
+              await client.ask { $0.update("/", [(target, node)], request: $1) }
+            } else {
+              await client.ask { $0.set(target, to: node, request: $1) }
+            }
+          }
+        }
+      }
+      for listener in 0..<3 {
+        group.addTask { try await follow(database, UInt64(seed * 10 + listener)) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Starts and ends listens, and compares what the pushes before a read amount to with what is read.
+  private func follow(_ database: RealtimeDatabase, _ seed: UInt64) async throws {
+    var values = RandomNodes(seed: 7_000 + seed)
+    let client = Client(database)
+    for round in 0..<25 {
+      let path: Path = values.below(2) == 0 ? "b" : values.below(2) == 0 ? "/" : values.path()
+      var query = QuerySpec.default
+      var tag: Int64?
+      if values.below(2) == 0 {
+        query = values.query()
+        if query.showsAll { query.limit = .last(2) }
+        tag = Int64(round)
+      }
+      let name = ListenName(path: path, tag: tag)
+      var replica = Replica()
+      replica.start(name, query)
+      await client.ask { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
+      var told: [Client.Told] = []
+      for _ in 0..<3 {
+        let request = await client.send { $0.get(path, request: $1) }
+        guard case .value(let now) = await client.answer(to: request) else {
+          return #expect(Bool(false), "not read")
+        }
+        told += await client.takeTold()
+        // What was told before the answer is what had happened where the read stands in its order.
+        while !told.isEmpty {
+          let next = told.removeFirst()
+          if case .answer(request, _) = next { break }
+          if case .push(let push) = next { replica.apply(push) }
+        }
+        let known = replica.values[name] ?? .empty
+        let expected = now.window(query)
+        #expect(
+          known == expected,
+          "seed \(seed), round \(round): \(path) \(query): \(known.text), not \(expected.text)")
+      }
+      await client.ask { $0.unlisten(path, tag: tag, request: $1) }
+      _ = await client.takeTold()
+    }
+  }
+
+  @Test("A client that has most of a large value is sent the rest", arguments: [0, 1])
+  func hashes(isChanged: Int) async throws {
+    let database = try await open(MemoryStore())
+    let held = wide(200)
+    _ = try await database.set("big", to: held.setting("k7", to: "new"), as: .anonymous)
+    let client = Client(database)
+    let value = isChanged == 0 ? held.setting("k7", to: "new") : held
+    await client.ask { $0.listen("big", hash: value.hash, request: $1) }
+    let told = await client.drain()
+    #expect(told.count == 1 + isChanged)
+  }
+
+  @Test("A transaction on a large value is decided on the value of its moment")
+  func transaction() async throws {
+    let database = try await open(MemoryStore())
+    _ = try await database.set("big", to: wide(60), as: .anonymous)
+    let client = Client(database)
+    let stale = await client.send { $0.set("big", to: 1, ifHash: "other", request: $1) }
+    let right = await client.send { $0.set("big", to: 1, ifHash: wide(60).hash, request: $1) }
+    #expect(await client.answer(to: stale).text == "datastale")
+    #expect(await client.answer(to: right).text == "ok")
+  }
+
+  @Test("What a failed commit had changed is not part of a read that was under way")
+  func failed() async throws {
+    let gated = GatedEngine()
+    let database = try await open(try EngineStore(gated, StoreOptions()))
+    _ = try await database.set("big", to: wide(300), as: .anonymous)
+    let reader = Client(database)
+    let writer = Client(database)
+    gated.shut()
+    let write = await writer.send { $0.set("big/k1", to: "lost", request: $1) }
+    await gated.heldBack()
+    let listen = await reader.send { $0.listen("big", hash: "", request: $1) }
+    let later = await writer.send { $0.set("big/k2", to: "lost too", request: $1) }
+    gated.release(failing: .unavailable("the disk is full"))
+    #expect(await writer.answer(to: write).text != "ok")
+    #expect(await writer.answer(to: later).text != "ok")
+    #expect(await reader.answer(to: listen).text == "ok")
+    #expect(await reader.drain().first == "d big \(wide(300).text)")
+  }
+
+  @Test("A read ends with the connection that wanted it, and with the server")
+  func ended() async throws {
+    let store = try MemoryStore()
+    let database = try await open(store)
+    _ = try await database.set("big", to: wide(20_000), as: .anonymous)
+    let gone = Client(database)
+    _ = await gone.send { $0.listen("big", hash: "", request: $1) }
+    gone.connection.close()
+    let stays = Client(database)
+    #expect(await stays.set("small", 1).text == "ok")
+    _ = await stays.send { $0.listen("big", hash: "", request: $1) }
+    await database.shutdown()
+  }
+
+  @Test("Reads outside connections are those of one state, with windows and deadlines")
+  func outside() async throws {
+    let database = try await open(MemoryStore())
+    _ = try await database.set("big", to: wide(500), as: .anonymous)
+    #expect(try await database.get("big", as: .anonymous) == wide(500))
+    let query = QuerySpec(ordering: .key, start: nil, end: nil, limit: .last(3))
+    #expect(try await database.get("big", query: query, as: .anonymous) == wide(500).window(query))
+    await #expect(throws: RealtimeError.timedOut) {
+      _ = try await database.get("big", as: .anonymous, until: .now)
+    }
+  }
+}
