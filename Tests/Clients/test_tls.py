@@ -61,6 +61,22 @@ def test_rest_over_the_version_that_alpn_chose(secured, http2, version):
         assert refused.status_code == 400 and "error" in refused.json()
 
 
+@pytest.mark.parametrize("http2, version", [(False, "HTTP/1.1"), (True, "HTTP/2")])
+def test_rest_of_firestore_over_the_version_that_alpn_chose(secured, http2, version):
+    url = f"https://localhost:{secured.firestore_port}/v1/projects/demo/databases/(default)/documents"
+    with httpx.Client(http2=http2, verify=secured.context) as client:
+        name = uuid.uuid4().hex
+        fields = {"t": {"stringValue": "ä" * 100_000}}
+        written = client.post(f"{url}/tls?documentId={name}", json={"fields": fields})
+        assert (written.status_code, written.http_version) == (200, version), written.text
+        read = client.get(f"{url}/tls/{name}")
+        assert (read.json()["fields"], read.http_version) == (fields, version)
+        found = client.post(f"{url}:runQuery", json={"structuredQuery": {"from": [{"collectionId": "tls"}]}})
+        assert name in [row["document"]["name"].rsplit("/")[-1] for row in found.json() if "document" in row]
+        refused = client.post(f"{url}:commit", content=b"{nope")
+        assert refused.status_code == 400 and refused.json()["error"]["status"] == "INVALID_ARGUMENT"
+
+
 @pytest.mark.parametrize("http2", [False, True])
 def test_event_streams(secured, http2):
     url = f"https://localhost:{secured.database_port}/events/{uuid.uuid4().hex}.json?ns=demo"

@@ -8,19 +8,12 @@
 import EmbeddedStore
 import Endpoints
 import FirestoreEngine
+import Foundation
 public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import OrderedStore
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// A Hearth server in this process.
 public final class HearthServer: Sendable {
@@ -47,6 +40,8 @@ public final class HearthServer: Sendable {
     var store: any OrderedStore
     var firestore: FirestoreEngine
     var realtime: RealtimeAssembly
+    var suite: EmulatorSuite?
+    var locator: HubLocator?
     var ports: [(listener: Listener, port: ListeningPort)] = []
   }
 
@@ -113,12 +108,26 @@ public final class HearthServer: Sendable {
 
   /// Stops: drains every port, closes the store. Returns when everything is closed; later calls do nothing.
   public func stop() async {
+    do throws(HearthError) { try await stopAndExport() } catch { log.error("\(error)") }
+  }
+
+  /// As ``stop()``; tells whether an export at the end failed.
+  func stopAndExport() async throws(HearthError) {
     let running: Running? = phase.withLockedValue { phase in
       guard case .running(let running) = phase else { return nil }
       phase = .stopped
       return running
     }
-    if let running { await close(running) }
+    guard let running else { return }
+    await drain(running)
+    var failure: HearthError?
+    if let suite = running.suite, let path = configuration.exportOnExit {
+      do { try await suite.export(to: path) } catch {
+        failure = HearthError("The automatic export to \(path) failed (--export-on-exit): \(error)")
+      }
+    }
+    await close(running)
+    if let failure { throw failure }
   }
 
   /// Reads the index files again and builds what is new. What is wrong is logged, and changes nothing.
@@ -158,9 +167,19 @@ public final class HearthServer: Sendable {
     limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)
-    do {
+    do throws(HearthError) {
       try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
+      if configuration.emulator {
+        let suite = EmulatorSuite(
+          firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
+          project: configuration.project, version: Self.version, log: log)
+        running.suite = suite
+        // Before anyone is served, so that nobody sees half of it.
+        if let path = configuration.importedDirectory, !isYetToCome(path) {
+          try await load(path, suite)
+        }
+      }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
         engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)
@@ -177,12 +196,26 @@ public final class HearthServer: Sendable {
           address, hub(running).protocols(limits), nil, limits, Self.hubName, flag: "--hub-port",
           in: &running,
           orAnyPort: !configuration.hubPortIsFixed)
+        if let hub = running.ports.last?.listener {
+          running.locator = HubLocator(
+            project: configuration.project, host: hub.host, port: hub.port, version: Self.version, log: log)
+        }
       }
       return running
     } catch {
+      await drain(running)
       await close(running)
       throw error
     }
+  }
+
+  private func load(_ path: String, _ suite: EmulatorSuite) async throws(HearthError) {
+    do { try await suite.load(from: path) } catch { throw HearthError("\(error) (--import)") }
+  }
+
+  /// Whether a directory is to be made by the export at the end: so that the first start needs no other options.
+  private func isYetToCome(_ path: String) -> Bool {
+    path == configuration.exportOnExit && !FileManager.default.fileExists(atPath: path)
   }
 
   /// The hub that tells where the ports are which listen already.
@@ -192,7 +225,7 @@ public final class HearthServer: Sendable {
         name: running.listener.product == Self.firestoreName ? "firestore" : "database",
         host: running.listener.host, port: running.listener.port)
     }
-    return EmulatorHub(emulators, version: Self.version, process: getpid())
+    return EmulatorHub(emulators, suite: running.suite, version: Self.version, process: getpid())
   }
 
   private func tls() throws(HearthError) -> PortTLS? {
@@ -231,11 +264,15 @@ public final class HearthServer: Sendable {
     }
   }
 
-  private func close(_ running: Running) async {
+  private func drain(_ running: Running) async {
+    running.locator?.remove()
     let grace = TimeAmount.seconds(Int64(configuration.drainSeconds))
     await withTaskGroup(of: Void.self) { group in
       for (_, port) in running.ports { group.addTask { await port.drain(grace: grace) } }
     }
+  }
+
+  private func close(_ running: Running) async {
     await running.firestore.shutDown()
     await running.realtime.shutDown()
     do {

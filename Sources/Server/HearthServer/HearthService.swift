@@ -17,8 +17,8 @@ import UnixSignals
 extension HearthServer {
   /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
   ///
-  /// Returns within ten seconds of the signal.
-  /// - Throws: ``HearthError`` if it does not start.
+  /// Returns within ten seconds of the signal; with an export at the end, within ten minutes.
+  /// - Throws: ``HearthError`` if it does not start, or its export at the end fails.
   public static func serve(
     _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
@@ -35,7 +35,7 @@ extension HearthServer {
           failureTerminationBehavior: .cancelGroup)
       ],
       gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
-    group.maximumGracefulShutdownDuration = .seconds(9)
+    group.maximumGracefulShutdownDuration = configuration.exportOnExit == nil ? .seconds(9) : .seconds(599)
     try await ServiceGroup(configuration: group).run()
   }
 }
@@ -57,10 +57,12 @@ private struct HearthService: Service {
     try await gracefulShutdown()
     // What was acknowledged is on disk, so leaving is safe at any moment; a long scan or a stuck client may not hold
     // the process beyond what its operator was promised. On a queue of its own: the pools may be what is stuck.
-    DispatchQueue(label: "hearth.shutdown").asyncAfter(deadline: .now() + .milliseconds(9_500)) { [log] in
-      log.error("draining took more than 9.5 s: the process leaves now; everything acknowledged is on disk")
+    let seconds = server.configuration.exportOnExit == nil ? 9.5 : 599.5
+    DispatchQueue(label: "hearth.shutdown").asyncAfter(deadline: .now() + seconds) { [log] in
+      log.error(
+        "leaving took more than \(seconds) s: the process ends now; everything acknowledged is on disk")
       _exit(1)
     }
-    await server.stop()
+    try await server.stopAndExport()
   }
 }

@@ -10,7 +10,7 @@ struct Serve: AsyncParsableCommand {
     abstract: "Serve Cloud Firestore and the Realtime Database.",
     discussion: """
       Prints one line for each address it listens on, then "ready". SIGTERM and SIGINT let open requests finish and \
-      end the process within ten seconds.
+      end the process within ten seconds; an export at the end may take ten minutes.
 
       Each option may also be set by a variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), or, where \
       it says so, by firebase.json. A flag goes before a variable, a variable before firebase.json.
@@ -65,6 +65,19 @@ struct Serve: AsyncParsableCommand {
   @Flag(help: "Let --emulator listen beyond this machine: whoever reaches it may read and change all data.")
   var allowRemoteEmulator = false
 
+  @Option(
+    name: .customLong("import"),
+    help: ArgumentHelp(
+      "With --emulator: read this directory before serving, an export of the emulator suite or of this server. A directory "
+        + "that is missing is read as empty where --export-on-exit names it, too.", valueName: "dir"))
+  var importedDirectory: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --emulator: export all data to this directory at the end, as the emulator suite does.",
+      valueName: "dir"))
+  var exportOnExit: String?
+
   @Option(help: ArgumentHelp("Serve TLS with this certificate chain (PEM).", valueName: "file"))
   var tlsCert: String?
 
@@ -114,6 +127,8 @@ struct Serve: AsyncParsableCommand {
     flags.hubPort = hubPort
     flags.emulator = emulator
     flags.allowRemoteEmulator = allowRemoteEmulator
+    flags.importedDirectory = importedDirectory
+    flags.exportOnExit = exportOnExit
     flags.tlsCertificate = tlsCert
     flags.tlsKey = tlsKey
     flags.config = config

@@ -110,6 +110,7 @@ public struct GRPCServerStream: Sendable {
     if !status.message.isEmpty {
       trailers.add(name: "grpc-message", value: GRPCStatus.percentEncoded(status.message))
     }
+    if let details = status.detailsHeader { trailers.add(name: "grpc-status-details-bin", value: details) }
     return trailers
   }
 

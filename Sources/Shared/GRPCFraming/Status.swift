@@ -7,6 +7,8 @@ public struct GRPCStatus: Error, Sendable, Hashable {
   public var code: Code
   /// What a person reads; any Unicode text. Percent-encoded on the wire.
   public var message: String
+  /// What programs read beside the code. Only what a server sends has any: a client leaves them in the trailers.
+  public var details = Details()
 
   /// Makes a status.
   public init(_ code: Code, _ message: String = "") {

@@ -118,6 +118,25 @@ struct ExportTests {
     }
   }
 
+  @Test("an export from Windows, whose paths have the slashes of that system, is read")
+  func windows() async throws {
+    let directory = try directory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try await FirestoreTestServer.serving { server in
+      try await server.client.commit([.set("c/a", ["n": .int(1)])])
+      let metadata = try await export(server, directory)
+      _ = try await server.rest("DELETE", "/emulator/v1/" + FirestoreTestServer.documents)
+      // What the suite's emulator writes there: a log of a version and of one kind.
+      let kind = Array("all_namespaces\\all_kinds\\all_namespaces_all_kinds.export_metadata".utf8)
+      let named: [UInt8] = [0x12, UInt8(kind.count)] + kind
+      var log = LevelLogWriter()
+      let bytes = log.frame([0x33]) + log.frame([0x0A, UInt8(named.count)] + named)
+      try Data(bytes).write(to: URL(fileURLWithPath: metadata))
+      #expect(try await load(server, metadata).status == 200)
+      #expect(try await everything(server).count == 1)
+    }
+  }
+
   @Test("an empty database is one file")
   func empty() async throws {
     let directory = try directory()

@@ -172,7 +172,8 @@ struct FirestoreJSONTests {
     ])
   func refusals(json: String, message: String) throws {
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(json, as: .commitRequest) }
-    #expect(error == .invalidArgument(message))
+    #expect(error?.code == .invalidArgument && error?.message == message)
+    #expect(error?.fieldViolations.map(\.description) == [message])
   }
 
   @Test(

@@ -161,10 +161,6 @@ struct FirestoreRESTTests {
       let reply = try await server.rest("POST", "\(docs):runQuery", "{\"structuredQuery\":{\"limit\":-1}}")
       #expect(reply.status == 400 && reply.json.array?.count == 1)
       #expect(reply.error["code"] == .int(400) && reply.error["status"] == .string("INVALID_ARGUMENT"))
-      for verb in ["listen", "write"] {
-        let stream = try await server.rest("POST", "\(docs):\(verb)", "{}")
-        #expect(stream.status == 501 && stream.error["status"] == .string("UNIMPLEMENTED"))
-      }
     }
   }
 

@@ -2,6 +2,7 @@
 
 import HearthServer
 import NIOCore
+import NIOSSL
 import RealtimeModel
 
 /// An answer with a body of JSON.
@@ -43,9 +44,10 @@ struct JSONTree: Equatable {
 
 enum RESTClient {
   static func request(
-    _ port: Int, _ method: String, _ target: String, body: String? = nil, headers: [String] = []
+    _ port: Int, _ method: String, _ target: String, body: String? = nil, headers: [String] = [],
+    tls: NIOSSLContext? = nil
   ) async throws -> RESTReply {
-    let connection = try await RawConnection.connect(port: port)
+    let connection = try await RawConnection.connect(port: port, tls: tls)
     var text = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     for header in headers { text += header + "\r\n" }
     if let body { text += "Content-Length: \(body.utf8.count)\r\n" }

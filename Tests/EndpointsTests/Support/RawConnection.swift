@@ -1,7 +1,8 @@
-// A plain TCP connection that sends exactly the bytes a test wants, and collects what comes back.
+// A TCP connection, in clear or under TLS, that sends exactly the bytes a test wants, and collects what comes back.
 
 import NIOCore
 import NIOPosix
+import NIOSSL
 
 final class RawConnection: Sendable {
   enum Event: Sendable, Equatable {
@@ -17,12 +18,16 @@ final class RawConnection: Sendable {
     self.mailbox = mailbox
   }
 
-  static func connect(port: Int) async throws -> RawConnection {
+  static func connect(port: Int, tls: NIOSSLContext? = nil) async throws -> RawConnection {
     let group = MultiThreadedEventLoopGroup.singleton
     let mailbox = Mailbox<Event>(group.next())
     let channel = try await ClientBootstrap(group: group)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          if let tls {
+            try channel.pipeline.syncOperations.addHandler(
+              NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
+          }
           try channel.pipeline.syncOperations.addHandler(Collector(mailbox))
         }
       }

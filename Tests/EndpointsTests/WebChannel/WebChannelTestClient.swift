@@ -2,6 +2,7 @@
 
 import Foundation
 import NIOCore
+import NIOSSL
 import RealtimeModel
 import Testing
 
@@ -24,14 +25,16 @@ struct WebChannelTestClient {
 
   let port: Int
   var stream = "Listen"
+  var tls: NIOSSLContext?
   var sid = ""
   var headers = "Origin: http://localhost:5000\r\n"
 
   /// A handshake that brings messages.
   static func handshake(
-    _ port: Int, _ stream: String, _ messages: [String], headers: String? = nil, query: String = ""
+    _ port: Int, _ stream: String, _ messages: [String], headers: String? = nil, query: String = "",
+    tls: NIOSSLContext? = nil
   ) async throws -> (client: WebChannelTestClient, reply: ChannelReply) {
-    var client = WebChannelTestClient(port: port, stream: stream)
+    var client = WebChannelTestClient(port: port, stream: stream, tls: tls)
     let block = headers.map { "headers=\(escape($0))&" } ?? ""
     let reply = try await client.post("VER=8&RID=100&CVER=22\(query)&t=1", block + body(messages, from: 0))
     let opening = reply.arrays.first?.payload.array ?? []
@@ -69,7 +72,7 @@ struct WebChannelTestClient {
   // MARK: Requests
 
   func request(_ method: String, _ query: String, _ body: String = "") async throws -> RawConnection {
-    let connection = try await RawConnection.connect(port: port)
+    let connection = try await RawConnection.connect(port: port, tls: tls)
     try await connection.send(
       "\(method) /google.firestore.v1.Firestore/\(stream)/channel?\(query) HTTP/1.1\r\nHost: localhost\r\n"
         + "\(headers)Content-Type: application/x-www-form-urlencoded\r\n"

@@ -1,6 +1,7 @@
 // Answers by kind, and errors as the product's JSON: the same code and message as over gRPC.
 
 import FirestoreModel
+import GRPCFraming
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
@@ -22,7 +23,7 @@ extension HTTPAnswer {
   static func error(_ error: FirestoreError, inArray: Bool = false) -> HTTPAnswer {
     var writer = JSONWriter()
     if inArray { writer.beginArray() }
-    writer.error(error)
+    writer.error(GRPCStatus(error), code: error.code.httpStatus)
     if inArray { writer.endArray() }
     writer.lineFeed()
     return .json(HTTPResponseStatus(statusCode: error.code.httpStatus), ByteBuffer(bytes: writer.bytes))
@@ -30,18 +31,58 @@ extension HTTPAnswer {
 }
 
 extension JSONWriter {
-  /// An object that holds an error; never with an empty message, which clients take for a broken answer.
-  mutating func error(_ error: FirestoreError) {
+  /// An object that holds an error, in the form of REST and WebChannel; never with an empty message, which clients take
+  /// for a broken answer.
+  /// - Parameter code: the status of HTTP, or the canonical one.
+  mutating func error(_ status: GRPCStatus, code: Int) {
     beginObject()
     key("error")
     beginObject()
     key("code")
-    int(Int64(error.code.httpStatus))
+    int(Int64(code))
     key("message")
-    string(error.message.isEmpty ? "The call failed with \(error.code.name)." : error.message)
+    string(status.message.isEmpty ? "The call failed with \(status.code.name)." : status.message)
     key("status")
-    string(error.code.name)
+    string(status.code.name)
+    if !status.details.isEmpty {
+      key("details")
+      beginArray()
+      details(status.details)
+      endArray()
+    }
     endObject()
     endObject()
+  }
+
+  private mutating func details(_ details: GRPCStatus.Details) {
+    if !details.fieldViolations.isEmpty {
+      beginObject()
+      key("@type")
+      string(GRPCStatus.Details.badRequestType)
+      key("fieldViolations")
+      beginArray()
+      for violation in details.fieldViolations {
+        beginObject()
+        if !violation.field.isEmpty {
+          key("field")
+          string(violation.field)
+        }
+        key("description")
+        string(violation.description)
+        endObject()
+      }
+      endArray()
+      endObject()
+    }
+    if !details.reason.isEmpty {
+      beginObject()
+      key("@type")
+      string(GRPCStatus.Details.errorInfoType)
+      key("reason")
+      string(details.reason)
+      key("domain")
+      string(details.domain)
+      endObject()
+    }
   }
 }

@@ -125,9 +125,7 @@ enum IndexEntries {
       bytes += encoder.bytes.count
       guard isLimited else { return }
       if count > EngineLimits.indexEntries {
-        throw .invalidArgument(
-          "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(EngineLimits.indexEntries) index "
-            + "entries.")
+        throw .indexEntryLimit(EngineLimits.indexEntries)
       }
       if bytes > EngineLimits.indexEntriesBytes {
         throw .invalidArgument(

@@ -184,9 +184,7 @@ struct DocumentEntries {
       }
     }
     if isLimited, composite.count + 2 * automatic.count > EngineLimits.indexEntries {
-      throw .invalidArgument(
-        "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(EngineLimits.indexEntries) index entries."
-      )
+      throw .indexEntryLimit(EngineLimits.indexEntries)
     }
     composite.sort { compareKeys($0.key, $1.key) < 0 }
   }

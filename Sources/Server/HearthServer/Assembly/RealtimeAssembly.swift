@@ -7,7 +7,7 @@ import RealtimeEngine
 
 /// The Realtime Database of a server.
 struct RealtimeAssembly: Sendable {
-  private let engine: RealtimeEngine
+  let engine: RealtimeEngine
   /// What its port speaks.
   let protocols: PortProtocols
 

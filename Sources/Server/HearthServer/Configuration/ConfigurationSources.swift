@@ -23,6 +23,10 @@ public struct ServeFlags: Sendable {
   public var emulator = false
   /// `--allow-remote-emulator`.
   public var allowRemoteEmulator = false
+  /// `--import`.
+  public var importedDirectory: String?
+  /// `--export-on-exit`.
+  public var exportOnExit: String?
   /// `--tls-cert`.
   public var tlsCertificate: String?
   /// `--tls-key`.
@@ -77,6 +81,8 @@ extension HearthConfiguration {
     let allowRemote = try variables.flag("HEARTH_ALLOW_REMOTE_EMULATOR")
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
+    configuration.exportOnExit = flags.exportOnExit ?? variables.text("HEARTH_EXPORT_ON_EXIT")
+    configuration.importedDirectory = flags.importedDirectory ?? variables.text("HEARTH_IMPORT")
     configuration.tls = try tls(
       flags.tlsCertificate ?? variables.text("HEARTH_TLS_CERT"),
       flags.tlsKey ?? variables.text("HEARTH_TLS_KEY"))

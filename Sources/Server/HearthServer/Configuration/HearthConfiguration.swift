@@ -84,6 +84,10 @@ public struct HearthConfiguration: Sendable {
   public var emulator = false
   /// Whether an emulator may listen beyond loopback.
   public var allowRemoteEmulator = false
+  /// A directory whose export an emulator reads before it serves anyone; nil for none.
+  public var importedDirectory: String?
+  /// Where an emulator exports all data when it stops; nil for nowhere.
+  public var exportOnExit: String?
   /// Nil for clear text.
   public var tls: TLSFiles?
   /// What is logged, to standard error.
@@ -108,6 +112,12 @@ public struct HearthConfiguration: Sendable {
 
   /// Refuses combinations that would be unsafe, or cannot be.
   func validate() throws(HearthError) {
+    for (path, flag) in [(importedDirectory, "--import"), (exportOnExit, "--export-on-exit")]
+    where path != nil {
+      guard emulator else {
+        throw HearthError("\(flag) needs --emulator: only an emulator's data is exported whole.")
+      }
+    }
     if let database, database.port == firestore.port, database.port != 0,
       Self.overlap(database.host, firestore.host)
     {

@@ -6,6 +6,24 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
   public var code: StatusCode
   /// What is wrong, in the product's words where they are known.
   public var message: String
+  /// The parts of a request that are wrong, where what wrote them wants to know: what JSON could not be read as.
+  public var fieldViolations: [FieldViolation] = []
+  /// A constant that names the reason for programs; empty where the code says enough.
+  public var reason = ""
+
+  /// A part of a request that is wrong.
+  public struct FieldViolation: Hashable, Sendable {
+    /// The path of the message that holds it; empty for the request itself.
+    public var field: String
+    /// What is wrong with it.
+    public var description: String
+
+    /// Makes a violation.
+    public init(field: String, description: String) {
+      self.field = field
+      self.description = description
+    }
+  }
 
   /// Makes an error.
   public init(_ code: StatusCode, _ message: String) {
@@ -52,6 +70,14 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
   /// A broken invariant.
   public static func internalError(_ message: String) -> FirestoreError {
     FirestoreError(.internalError, message)
+  }
+
+  /// A document has more index entries than it may have.
+  public static func indexEntryLimit(_ limit: Int) -> FirestoreError {
+    var error = FirestoreError.invalidArgument(
+      "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED: the document has more than \(limit) index entries.")
+    error.reason = "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED"
+    return error
   }
 
   /// Code and message in one line.

@@ -24,12 +24,15 @@ public struct EmulatorHub: PlainHTTPService {
   }
 
   private let emulators: [Emulator]
+  private let suite: EmulatorSuite?
   private let version: String
   private let process: Int32
 
   /// Makes a hub for emulators that run already; it adds itself to them.
-  public init(_ emulators: [Emulator], version: String, process: Int32) {
+  /// - Parameter suite: their data, for exports; nil for none.
+  public init(_ emulators: [Emulator], suite: EmulatorSuite?, version: String, process: Int32) {
     self.emulators = emulators
+    self.suite = suite
     self.version = version
     self.process = process
   }
@@ -42,7 +45,10 @@ public struct EmulatorHub: PlainHTTPService {
   func refusal(of head: HTTPRequestHead) -> HTTPAnswer? { nil }
 
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection) {
-    responder.answer(answer(request, on: responder.localAddress))
+    guard request.head.method == .POST, request.target.rawPath == "/_admin/export" else {
+      return responder.answer(answer(request, on: responder.localAddress))
+    }
+    responder.start { responder.answer(await export(request)) }
   }
 
   private func answer(_ request: HTTPRequest, on address: SocketAddress?) -> HTTPAnswer {
@@ -53,7 +59,6 @@ public struct EmulatorHub: PlainHTTPService {
     case (.GET, "/emulators"): return .json(list(emulators + [hub]))
     case (.PUT, "/functions/disableBackgroundTriggers"): return .json(["enabled": .bool(false)])
     case (.PUT, "/functions/enableBackgroundTriggers"): return .json(["enabled": .bool(true)])
-    case (.POST, "/_admin/export"): return export(request)
     default: return .unknown
     }
   }
@@ -82,15 +87,43 @@ public struct EmulatorHub: PlainHTTPService {
     return object
   }
 
-  /// A page in a browser may not have data written to a disk.
-  private func export(_ request: HTTPRequest) -> HTTPAnswer {
-    guard request.head.headers.first(name: "origin") == nil else {
-      return .json(["message": .string("Export cannot be triggered by external callers.")], .forbidden)
-    }
-    let message =
-      "The hub does not export yet. Ask Cloud Firestore itself: POST /emulator/v1/projects/PROJECT:export on its port."
-    return .json(["message": .string(message)], .notImplemented)
+  /// What a hub writes for tools of this machine that look for it: its version, addresses and process.
+  public static func locator(host: String, port: Int, version: String, process: Int32) -> [UInt8] {
+    JSONValue.object([
+      "version": .string(version), "origins": .array([.string("http://\(authority(host)):\(port)")]),
+      "pid": .int(Int64(process)),
+    ]).json()
   }
+
+  /// A page in a browser may not have data written to a disk.
+  private func export(_ request: HTTPRequest) async -> HTTPAnswer {
+    guard request.head.headers.first(name: "origin") == nil else {
+      return Self.failed("Export cannot be triggered by external callers.", .forbidden)
+    }
+    guard let suite else { return Self.failed("No running emulators support import/export.") }
+    let body = try? JSONValue(
+      json: Array(request.body.readableBytesView), limits: JSONLimits(depth: 4, bytes: 64 << 10))
+    guard let path = body?["path"]?.string else {
+      return Self.failed("The body must be a JSON object with 'path', the directory to export to.")
+    }
+    var targets: [String]?
+    if let value = body?["targets"], !value.isNull {
+      guard let names = value.array?.map(\.string), !names.contains(nil) else {
+        return Self.failed("'targets' must be an array of emulators' names.")
+      }
+      targets = names.compactMap(\.self)
+    }
+    do {
+      try await suite.export(to: path, targets: targets)
+      return .json(["message": .string("OK")])
+    } catch {
+      return Self.failed("\(error)")
+    }
+  }
+
+  private static func failed(
+    _ message: String, _ status: HTTPResponseStatus = .internalServerError
+  ) -> HTTPAnswer { .json(["message": .string(message)], status) }
 
   private static func authority(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 }

@@ -35,7 +35,7 @@ extension FirestoreJSON {
         continue
       }
       if let group = field.oneof, byField.contains(where: { $0.field.oneof == group }) {
-        throw .invalidArgument(
+        throw .unreadable(
           "Invalid value at '\(parameter.name)' (oneof), oneof field '\(group)' is already set. "
             + "Cannot set '\(field.jsonName)'")
       }
@@ -56,7 +56,7 @@ extension FirestoreJSON {
       for parameter in parameters { try write(parameter, element, field.number, to: &writer) }
     default:
       guard let parameter = parameters.first, parameters.count == 1 else {
-        throw .invalidArgument(
+        throw .unreadable(
           "Invalid value at '\(parameters.first?.name ?? field.name)', the parameter is given more than once."
         )
       }
@@ -69,14 +69,14 @@ extension FirestoreJSON {
   ) throws(FirestoreError) {
     guard parameter.path.isEmpty else { throw unbound(parameter) }
     guard JSONToken(parameter: parameter.text).write(kind, number, to: &writer) else {
-      throw .invalidArgument(
+      throw .unreadable(
         "Invalid value at '\(parameter.name)' (\(kind.description)), \"\(parameter.text.prefix(200))\"")
     }
   }
 
   private static func unbound(_ parameter: Parameter) -> FirestoreError {
     let name = parameter.name.prefix(200)
-    return .invalidArgument(
+    return .unreadable(
       "Invalid JSON payload received. Unknown name \"\(name)\": Cannot bind query parameter. "
         + "Field '\(name)' could not be found in request message.")
   }

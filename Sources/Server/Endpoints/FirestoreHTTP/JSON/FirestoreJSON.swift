@@ -58,3 +58,12 @@ enum FirestoreJSON {
     json = output
   }
 }
+
+extension FirestoreError {
+  /// INVALID_ARGUMENT for JSON or parameters that are no request; the details repeat the message, as the product's do.
+  static func unreadable(_ message: String, at field: String = "") -> FirestoreError {
+    var error = FirestoreError.invalidArgument(message)
+    error.fieldViolations = [FieldViolation(field: field, description: message)]
+    return error
+  }
+}

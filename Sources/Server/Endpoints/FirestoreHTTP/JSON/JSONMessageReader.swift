@@ -158,7 +158,7 @@ struct JSONMessageReader: ~Copyable {
   // MARK: Errors
 
   private static func malformed(_ error: JSONError) -> FirestoreError {
-    .invalidArgument("Invalid JSON payload received. The text is no valid JSON: \(error).")
+    .unreadable("Invalid JSON payload received. The text is no valid JSON: \(error).")
   }
 
   /// The path of the field that is being read, such as `writes[0].update.fields[2].value`.
@@ -176,19 +176,20 @@ struct JSONMessageReader: ~Copyable {
 
   private func unknown(_ key: String) -> FirestoreError {
     let place = path.isEmpty ? "" : " at '\(self.place)'"
-    return .invalidArgument(
-      "Invalid JSON payload received. Unknown name \"\(key.prefix(200))\"\(place): Cannot find field.")
+    return .unreadable(
+      "Invalid JSON payload received. Unknown name \"\(key.prefix(200))\"\(place): Cannot find field.",
+      at: self.place)
   }
 
   private func twice(_ key: String) -> FirestoreError {
-    .invalidArgument("Invalid value at '\(place)', the name \"\(key.prefix(200))\" is already set.")
+    .unreadable("Invalid value at '\(place)', the name \"\(key.prefix(200))\" is already set.", at: place)
   }
 
   private func conflict(_ group: String, _ field: MessageShape.Field) -> FirestoreError {
     let outer = place.split(separator: ".").dropLast().joined(separator: ".")
-    return .invalidArgument(
-      "Invalid value at '\(outer)' (oneof), oneof field '\(group)' is already set. Cannot set '\(field.jsonName)'"
-    )
+    return .unreadable(
+      "Invalid value at '\(outer)' (oneof), oneof field '\(group)' is already set. Cannot set '\(field.jsonName)'",
+      at: outer)
   }
 
   /// The error for the value that comes next, which is of another kind.
@@ -199,7 +200,7 @@ struct JSONMessageReader: ~Copyable {
       case .object: "Starting an object"
       default: try raw()
       }
-    return .invalidArgument("Invalid value at '\(place)' (\(kind.description)), \(found)")
+    return .unreadable("Invalid value at '\(place)' (\(kind.description)), \(found)", at: place)
   }
 
   private mutating func raw() throws(FirestoreError) -> String {
@@ -215,7 +216,7 @@ struct JSONMessageReader: ~Copyable {
       found += ", Illegal timestamp format; timestamps must end with 'Z' or have a valid timezone offset."
     default: break
     }
-    return .invalidArgument("Invalid value at '\(place)' (\(kind.description)), \(found)")
+    return .unreadable("Invalid value at '\(place)' (\(kind.description)), \(found)", at: place)
   }
 }
 

@@ -47,8 +47,8 @@ struct FirestoreREST: Sendable {
         stream.finish(GRPCStatus(of: error, log, head.path))
       }
     case .duplex:
-      throw FirestoreError.unimplemented(
-        "\(call.method.name) is a conversation, which REST cannot carry; use gRPC or WebChannel.")
+      // The product binds both conversations to a path, and answers 400 to whatever is asked of it.
+      throw FirestoreError.invalidArgument("This method is only available via gRPC or WebChannel (not REST).")
     }
   }
 

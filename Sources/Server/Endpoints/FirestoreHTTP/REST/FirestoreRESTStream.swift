@@ -115,7 +115,7 @@ final class FirestoreRESTStream: CallResponder {
     var bytes = ByteBuffer()
     if let error {
       var writer = JSONWriter()
-      writer.error(error)
+      writer.error(GRPCStatus(error), code: error.code.httpStatus)
       bytes.writeString("\n,\r\n")
       bytes.writeBytes(writer.bytes)
     }
@@ -136,5 +136,9 @@ extension FirestoreError {
   /// The error that a status carries.
   init(_ status: GRPCStatus) {
     self.init(StatusCode(rawValue: Int32(clamping: status.code.rawValue)), status.message)
+    fieldViolations = status.details.fieldViolations.map {
+      .init(field: $0.field, description: $0.description)
+    }
+    reason = status.details.reason
   }
 }

@@ -86,5 +86,8 @@ extension GRPCStatus {
     self.init(
       Code(rawValue: UInt32(clamping: error.code.rawValue)),
       error.message.isEmpty ? "The call failed with \(error.code.name)." : error.message)
+    details = Details(
+      fieldViolations: error.fieldViolations.map { .init(field: $0.field, description: $0.description) },
+      reason: error.reason, domain: error.reason.isEmpty ? "" : "firestore.googleapis.com")
   }
 }

@@ -51,17 +51,7 @@ extension WebChannelFrames {
   static func error(_ status: GRPCStatus) -> ByteBuffer {
     var writer = JSONWriter()
     writer.beginArray()
-    writer.beginObject()
-    writer.key("error")
-    writer.beginObject()
-    writer.key("code")
-    writer.int(Int64(status.code.rawValue))
-    writer.key("message")
-    writer.string(status.message.isEmpty ? "The stream failed with \(status.code.name)." : status.message)
-    writer.key("status")
-    writer.string(status.code.name)
-    writer.endObject()
-    writer.endObject()
+    writer.error(status, code: Int(status.code.rawValue))
     writer.endArray()
     return ByteBuffer(bytes: writer.bytes)
   }

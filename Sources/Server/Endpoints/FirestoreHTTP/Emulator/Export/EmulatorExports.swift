@@ -105,7 +105,9 @@ struct EmulatorExports: Sendable {
       }
       var outputs: [String] = []
       for kind in try ExportMetadata.kinds(overall: overall) {
-        let file = try Self.join(directory, kind)
+        var file = try Self.join(directory, kind)
+        // The suite's exports from Windows name the file as that system does.
+        if !ExportFiles.exists(file) { file = try Self.join(directory, kind.replacing("\\", with: "/")) }
         let bytes = try ExportFiles.read(file, atMost: ExportMetadata.maximumBytes)
         outputs += try ExportMetadata.outputs(kind: bytes).map { try Self.join(Self.directory(of: file), $0) }
       }
@@ -163,7 +165,7 @@ struct EmulatorExports: Sendable {
   }
 
   /// A file that an export names, which lies below its directory.
-  private static func join(_ directory: String, _ path: String) throws(FirestoreError) -> String {
+  static func join(_ directory: String, _ path: String) throws(FirestoreError) -> String {
     guard !path.hasPrefix("/"), !path.pathSegments.contains("..") else {
       throw .invalidArgument("The export names a file outside of its directory: \(path.prefix(200))")
     }

@@ -33,8 +33,10 @@ enum ExportFiles {
       throw .invalidArgument(damage.message)
     } catch let error as FirestoreError {
       throw error
-    } catch {
+    } catch is NIOThreadPoolError.ThreadPoolInactive {
       throw .unavailable("The server is shutting down.")
+    } catch {
+      throw FirestoreError(code, "\(error)")
     }
   }
 
@@ -42,6 +44,8 @@ enum ExportFiles {
     var status = stat()
     return !path.isEmpty && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
+
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   /// Makes a directory and those above it that are missing.
   static func makeDirectories(_ path: String) throws(Failure) {
@@ -106,6 +110,11 @@ enum ExportFiles {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+  }
+
+  /// Bytes of a file from an offset; none at its end.
+  static func read(_ path: String, from offset: Int, atMost limit: Int) throws -> [UInt8] {
+    try withFile(path, at: offset) { read in try read(limit) }
   }
 
   /// A whole small file.

@@ -1,0 +1,149 @@
+// All data of an emulator as one directory, the emulator suite's own: what its hub, `--import` and `--export-on-exit` write
+// and read.
+//
+//     firebase-export-metadata.json
+//     firestore_export/firestore_export.overall_export_metadata …   the project's default database
+//     database_export/<namespace>.json                              each Realtime Database that holds something
+//     other_databases/<n>/<n>.overall_export_metadata …             Firestore's other databases: ours alone
+//
+// Invariants: what a directory holds is replaced once a whole export lies beside it, and only where it holds an export, or
+// nothing; each database is shown in one state, the databases one after the other.
+
+public import FirestoreEngine
+import FirestoreModel
+public import Logging
+public import RealtimeEngine
+
+/// Why an emulator's data was not exported or imported, in words for whoever asked.
+public struct EmulatorSuiteError: Error, Sendable, CustomStringConvertible {
+  /// What is wrong, where, and what is allowed.
+  public var description: String
+}
+
+/// Exports and imports an emulator's data.
+public struct EmulatorSuite: Sendable {
+  /// An emulator whose data can be exported.
+  public enum Product: String, Sendable, CaseIterable {
+    /// Cloud Firestore.
+    case firestore
+    /// The Realtime Database.
+    case database
+  }
+
+  static let firestorePath = "firestore_export"
+  static let databasePath = "database_export"
+  static let otherPath = "other_databases"
+
+  private let firestore: FirestoreEngine
+  private let exports: EmulatorExports
+  private let realtime: RealtimeExports
+  private let products: [Product]
+  private let database: DatabaseName
+  private let version: String
+  private let log: Logger
+
+  /// Makes the suite of two engines.
+  /// - Parameters:
+  ///   - realtime: the Realtime Database; nil where it is not served.
+  ///   - project: whose default database is the export's Firestore.
+  ///   - version: the server's version, as exports name it.
+  public init(
+    firestore: FirestoreEngine, realtime: RealtimeEngine?, project: String, version: String, log: Logger
+  ) {
+    self.firestore = firestore
+    exports = EmulatorExports(engine: firestore)
+    self.realtime = RealtimeExports(engine: realtime, log: log)
+    products = realtime == nil ? [.firestore] : Product.allCases
+    database = DatabaseName(project: project)
+    self.version = version
+    self.log = log
+  }
+
+  // MARK: Export
+
+  /// Writes all data to a directory, in the place of an export that is there.
+  /// - Parameters:
+  ///   - path: made if it is missing; one that holds something else than an export is refused.
+  ///   - targets: the products by name; nil for all. Names of emulators that do not run here are left out.
+  /// - Throws: ``EmulatorSuiteError``.
+  public func export(to path: String, targets: [String]? = nil) async throws(EmulatorSuiteError) {
+    let products = products.filter { targets?.contains($0.rawValue) ?? true }
+    guard !products.isEmpty else {
+      throw EmulatorSuiteError(description: "No running emulators support import/export.")
+    }
+    do throws(FirestoreError) {
+      let directory = try await ExportFiles.blocking(.internalError) { try ExportDirectory(path) }
+      var metadata = ExportManifest(version: version)
+      do throws(FirestoreError) {
+        if products.contains(.firestore) { try await exportFirestore(directory.staging, &metadata) }
+        if products.contains(.database) {
+          let target = "\(directory.staging)/\(Self.databasePath)"
+          try await ExportFiles.blocking(.internalError) { try ExportFiles.makeDirectories(target) }
+          try await realtime.export(to: target)
+          metadata.database = Self.databasePath
+        }
+      } catch {
+        await directory.abandon()
+        throw error
+      }
+      let written = metadata
+      try await ExportFiles.blocking(.internalError) { try directory.replace(with: written) }
+    } catch {
+      throw EmulatorSuiteError(description: error.message)
+    }
+    log.notice(
+      "the emulators' data was exported",
+      metadata: ["path": "\(path)", "targets": "\(products.map(\.rawValue).joined(separator: ","))"])
+  }
+
+  private func exportFirestore(
+    _ directory: String, _ metadata: inout ExportManifest
+  ) async throws(FirestoreError) {
+    try await exports.export(database, to: directory, as: Self.firestorePath)
+    metadata.firestore = "\(Self.firestorePath)/\(Self.firestorePath)\(ExportMetadata.overallSuffix)"
+    let others = try await firestore.databaseNames().filter { $0 != database }
+    guard !others.isEmpty else { return }
+    let target = "\(directory)/\(Self.otherPath)"
+    try await ExportFiles.blocking(.internalError) { try ExportFiles.makeDirectories(target) }
+    for (index, other) in others.enumerated() {
+      try await exports.export(other, to: target, as: "\(index)")
+      metadata.others.append(
+        .init(
+          database: other.description,
+          file: "\(Self.otherPath)/\(index)/\(index)\(ExportMetadata.overallSuffix)"))
+    }
+  }
+
+  // MARK: Import
+
+  /// Reads a directory that the emulator suite or a server like this one exported, or the directory of one of
+  /// Firestore's own exports, or one with JSON files of the Realtime Database: documents are set beside those that are
+  /// there, a Realtime Database is replaced.
+  /// - Throws: ``EmulatorSuiteError`` for what is not there or cannot be read.
+  public func load(from path: String) async throws(EmulatorSuiteError) {
+    do throws(FirestoreError) {
+      let manifest = try await ExportFiles.blocking(.invalidArgument) { try ExportManifest(directory: path) }
+      if let file = manifest.firestore {
+        try await exports.load(try EmulatorExports.join(path, file), into: database)
+      }
+      for other in manifest.others {
+        try await exports.load(
+          try EmulatorExports.join(path, other.file), into: try DatabaseName(parsing: other.database))
+      }
+      if let directory = manifest.database {
+        if products.contains(.database) {
+          try await realtime.load(try EmulatorExports.join(path, directory))
+        } else {
+          log.warning("the Realtime Databases of the import are left out: none is served here")
+        }
+      }
+      for name in manifest.unknown {
+        log.warning(
+          "a part of the import is left out: this server has no such emulator", metadata: ["part": "\(name)"])
+      }
+    } catch {
+      throw EmulatorSuiteError(description: error.message)
+    }
+    log.notice("an export was imported", metadata: ["path": "\(path)"])
+  }
+}

@@ -1,0 +1,100 @@
+// `firebase-export-metadata.json`: which parts an export has, and where they lie in its directory.
+//
+//     {"version": …, "firestore": {"version": …, "path": "firestore_export",
+//       "metadata_file": "firestore_export/firestore_export.overall_export_metadata"},
+//      "database": {"version": …, "path": "database_export"},
+//      "hearth": {"databases": [{"database": "projects/p/databases/d", "metadata_file": …}]}}
+//
+// The last member is ours: the suite's own exports hold one Firestore database, and its importer reads past the member.
+
+import FirestoreModel
+import Foundation
+import RealtimeModel
+
+/// What an export's directory holds.
+struct ExportManifest: Sendable {
+  /// A Firestore database beside the project's default one.
+  struct Other: Sendable {
+    var database: String
+    var file: String
+  }
+
+  static let fileName = "firebase-export-metadata.json"
+  private static let known: Set<String> = ["version", "firestore", "database", "hearth"]
+  private static let maximumBytes = 1 << 20
+
+  var version: String
+  /// The `.overall_export_metadata` of the project's default database.
+  var firestore: String?
+  /// The directory with a JSON file for each Realtime Database.
+  var database: String?
+  var others: [Other] = []
+  /// Parts of emulators that are not here.
+  var unknown: [String] = []
+
+  /// The manifest of an export that is being written.
+  init(version: String) { self.version = version }
+
+  /// What a directory holds: by its manifest, or, without one, as a bare export of one product.
+  /// - Throws: INVALID_ARGUMENT, or a failure to read a file.
+  init(directory: String) throws {
+    guard ExportFiles.isDirectory(directory) else {
+      throw FirestoreError.invalidArgument("Directory \"\(directory)\" does not exist.")
+    }
+    let path = "\(directory)/\(Self.fileName)"
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    if names.contains(Self.fileName) {
+      try self.init(json: try ExportFiles.read(path, atMost: Self.maximumBytes), path)
+    } else if let file = names.first(where: { $0.hasSuffix(ExportMetadata.overallSuffix) }) {
+      self.init(version: "")
+      firestore = file
+    } else if names.contains(where: { $0.hasSuffix(".json") }) {
+      self.init(version: "")
+      database = "."
+    } else {
+      throw FirestoreError.invalidArgument(
+        "\(directory) holds no export: neither \(Self.fileName), nor a file *\(ExportMetadata.overallSuffix), nor "
+          + "a Realtime Database's *.json.")
+    }
+  }
+
+  private init(json bytes: [UInt8], _ path: String) throws {
+    guard let root = (try? JSONValue(json: bytes))?.object else {
+      throw FirestoreError.invalidArgument("Unable to parse metadata file \(path): it holds no JSON object.")
+    }
+    func text(_ value: JSONValue?, _ name: String) throws -> String {
+      guard let text = value?[name]?.string, !text.isEmpty else {
+        throw FirestoreError.invalidArgument("\(path) names no \(name) where it must be a text.")
+      }
+      return text
+    }
+    version = root["version"]?.string ?? ""
+    if let part = root["firestore"] { firestore = try text(part, "metadata_file") }
+    if let part = root["database"] { database = try text(part, "path") }
+    for other in root["hearth"]?["databases"]?.array ?? [] {
+      others.append(Other(database: try text(other, "database"), file: try text(other, "metadata_file")))
+    }
+    unknown = root.members.map(\.key).filter { !Self.known.contains($0) }
+  }
+
+  /// The manifest's text.
+  var json: [UInt8] {
+    var root: JSONObject = ["version": .string(version)]
+    if let firestore {
+      root["firestore"] = .object([
+        "version": .string(version), "path": .string(EmulatorSuite.firestorePath),
+        "metadata_file": .string(firestore),
+      ])
+    }
+    if let database {
+      root["database"] = .object(["version": .string(version), "path": .string(database)])
+    }
+    if !others.isEmpty {
+      let list = others.map { other -> JSONValue in
+        .object(["database": .string(other.database), "metadata_file": .string(other.file)])
+      }
+      root["hearth"] = .object(["databases": .array(list)])
+    }
+    return JSONValue.object(root).json(pretty: true)
+  }
+}

@@ -1,0 +1,82 @@
+// Realtime Databases as files: one JSON text a namespace, with priorities, written and read a piece at a time.
+
+import FirestoreModel
+import Foundation
+import Logging
+import RealtimeEngine
+import RealtimeModel
+
+struct RealtimeExports: Sendable {
+  private static let pieceBytes = 256 << 10
+
+  /// Nil where no Realtime Database is served.
+  let engine: RealtimeEngine?
+  let log: Logger
+
+  /// Writes every namespace that holds something to `directory/<namespace>.json`.
+  func export(to directory: String) async throws(FirestoreError) {
+    guard let engine else { return }
+    do {
+      for namespace in try await engine.namespaces() {
+        let database = try await engine.database(namespace)
+        if let value = try await database.getIfSmall(.root, as: .administrator), value.isEmpty { continue }
+        let export = try await database.export(.root, isExport: true, as: .administrator)
+        let path = "\(directory)/\(namespace).json"
+        let file = try await ExportFiles.blocking(.internalError) { try ExportFiles.create(path) }
+        var failure: (any Error)?
+        do {
+          while let (piece, _) = try await export.next() {
+            try await ExportFiles.blocking(.internalError) { try ExportFiles.append(piece, to: file, path) }
+          }
+        } catch {
+          failure = error
+        }
+        // The descriptor is closed whatever came before.
+        _ = try await ExportFiles.blocking(.internalError) { ExportFiles.end(file) }
+        if let failure { throw failure }
+      }
+    } catch {
+      throw Self.error(error, "The Realtime Databases cannot be exported")
+    }
+  }
+
+  /// Puts the value of every `directory/<namespace>.json` into the place of what the namespace holds.
+  func load(_ directory: String) async throws(FirestoreError) {
+    guard let engine else { return }
+    let names = try await ExportFiles.blocking(.invalidArgument) {
+      guard ExportFiles.isDirectory(directory) else {
+        throw FirestoreError.invalidArgument("Directory \"\(directory)\" does not exist.")
+      }
+      return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    }
+    for name in names where name.hasSuffix(".json") && name != ExportManifest.fileName {
+      let path = "\(directory)/\(name)"
+      do {
+        let database = try await engine.database(String(name.dropLast(5)))
+        let limits = RealtimeEndpointLimits()
+        let writing = try await database.beginImport(
+          at: .root, mostBytes: limits.importBytes, as: .administrator)
+        var offset = 0
+        while true {
+          let position = offset
+          let piece = try await ExportFiles.blocking(.invalidArgument) {
+            try ExportFiles.read(path, from: position, atMost: Self.pieceBytes)
+          }
+          if piece.isEmpty { break }
+          offset += piece.count
+          try await writing.add(piece)
+        }
+        try await writing.finish()
+        log.info("a Realtime Database was imported", metadata: ["file": "\(path)", "bytes": "\(offset)"])
+      } catch {
+        throw Self.error(error, "\(path) cannot be imported")
+      }
+    }
+  }
+
+  private static func error(_ error: any Error, _ what: String) -> FirestoreError {
+    if let error = error as? FirestoreError { return error }
+    if let error = error as? RealtimeError { return .invalidArgument("\(what): \(error)") }
+    return .internalError("\(what): \(error)")
+  }
+}

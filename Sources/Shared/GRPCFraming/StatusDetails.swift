@@ -1,0 +1,106 @@
+// What a status says to programs beside code and message: `google.rpc.Status` in the trailer `grpc-status-details-bin`.
+//
+//     1 code | 2 message | 3 details: Any {1 type URL, 2 message}…
+//     BadRequest {1 violations: {1 field, 2 description}…}   ErrorInfo {1 reason, 2 domain}
+
+extension GRPCStatus {
+  /// Details of a status.
+  public struct Details: Sendable, Hashable {
+    /// A part of the request that is wrong.
+    public struct FieldViolation: Sendable, Hashable {
+      /// The path of the message that holds it; empty for the request itself.
+      public var field: String
+      /// What is wrong with it.
+      public var description: String
+
+      /// Makes a violation.
+      public init(field: String, description: String) {
+        self.field = field
+        self.description = description
+      }
+    }
+
+    /// What is wrong with the request.
+    public var fieldViolations: [FieldViolation]
+    /// The reason as a constant of its domain; empty for none.
+    public var reason: String
+    /// Whose constant the reason is.
+    public var domain: String
+
+    /// Makes details.
+    public init(fieldViolations: [FieldViolation] = [], reason: String = "", domain: String = "") {
+      self.fieldViolations = fieldViolations
+      self.reason = reason
+      self.domain = domain
+    }
+
+    /// Whether there is nothing to say.
+    public var isEmpty: Bool { fieldViolations.isEmpty && reason.isEmpty }
+
+    /// The type of what is wrong with a request.
+    public static let badRequestType = "type.googleapis.com/google.rpc.BadRequest"
+    /// The type of a reason.
+    public static let errorInfoType = "type.googleapis.com/google.rpc.ErrorInfo"
+  }
+
+  /// The value of `grpc-status-details-bin`; nil for a status without details.
+  var detailsHeader: String? {
+    guard !details.isEmpty else { return nil }
+    var status: [UInt8] = [0x08, UInt8(truncatingIfNeeded: code.rawValue & 0x7F)]
+    Self.append(2, Array(message.utf8), to: &status)
+    if !details.fieldViolations.isEmpty {
+      var request: [UInt8] = []
+      for violation in details.fieldViolations {
+        var part: [UInt8] = []
+        if !violation.field.isEmpty { Self.append(1, Array(violation.field.utf8), to: &part) }
+        Self.append(2, Array(violation.description.utf8), to: &part)
+        Self.append(1, part, to: &request)
+      }
+      Self.append(Details.badRequestType, request, to: &status)
+    }
+    if !details.reason.isEmpty {
+      var info: [UInt8] = []
+      Self.append(1, Array(details.reason.utf8), to: &info)
+      Self.append(2, Array(details.domain.utf8), to: &info)
+      Self.append(Details.errorInfoType, info, to: &status)
+    }
+    return Self.base64(status)
+  }
+
+  private static func append(_ type: String, _ message: [UInt8], to status: inout [UInt8]) {
+    var any: [UInt8] = []
+    append(1, Array(type.utf8), to: &any)
+    append(2, message, to: &any)
+    append(3, any, to: &status)
+  }
+
+  /// Appends a field that has a length.
+  private static func append(_ number: UInt8, _ content: [UInt8], to bytes: inout [UInt8]) {
+    bytes.append(number << 3 | 2)
+    var length = content.count
+    while length >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: length) | 0x80)
+      length >>= 7
+    }
+    bytes.append(UInt8(length))
+    bytes += content
+  }
+
+  /// Base64 without padding, as gRPC writes its binary metadata.
+  private static func base64(_ bytes: [UInt8]) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    var text: [UInt8] = []
+    var bits = 0
+    var count = 0
+    for byte in bytes {
+      bits = (bits << 8 | Int(byte)) & 0xFFFF
+      count += 8
+      while count >= 6 {
+        count -= 6
+        text.append(alphabet[bits >> count & 63])
+      }
+    }
+    if count > 0 { text.append(alphabet[bits << (6 - count) & 63]) }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
