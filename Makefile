@@ -12,15 +12,14 @@ endif
 
 DATA ?= .hearth
 ARGS ?=
-N ?= 50
 SEED ?= 1
 SECONDS ?= 60
 
-.PHONY: help serve build test unit clients compatibility example crash replay kills fuzz bench bench-realtime bench-large \
-  lint format clean setup
+.PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
+  fuzz bench bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 setup: ## Install the system libraries that are missing (apt or Homebrew)
 	@scripts/setup.sh build
@@ -54,17 +53,32 @@ example: ## Play Examples/Reminders against a server of its own and check what t
 crash: ## N simulated power cuts: make crash N=200 (SYNC=off shows that the test finds losses)
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
-	@N=$(N) scripts/crash.sh
+	@N=$(or $(N),50) scripts/crash.sh
+
+differential: ## N random programs of queries against a naive evaluator: make differential N=100000 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh differential $(or $(N),100000) $(SEED)
+
+listeners: ## N random histories of listeners, with kills, resumes and resets: make listeners N=500 SEED=1
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh listeners $(or $(N),500) $(SEED)
+
+serializability: ## N times some 4,000 concurrent transactions, checked for anomalies: make serializability N=25
+	@scripts/setup.sh build
+	@swift build --build-tests $(FLAGS)
+	@FLAGS="$(FLAGS)" scripts/proofs.sh serializability $(or $(N),25) $(SEED)
 
 replay: ## N random programs on the Realtime Database against a naive tree: make replay N=1000 SEED=7
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
-	@N=$(N) SEED=$(SEED) scripts/prove.sh replay
+	@FLAGS="$(FLAGS)" scripts/proofs.sh replay $(or $(N),1000) $(SEED)
 
 kills: ## N kills of the server while clients write, against what it acknowledged: make kills N=100 SEED=7
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
-	@N=$(N) SEED=$(SEED) scripts/prove.sh kills
+	@FLAGS="$(FLAGS)" scripts/proofs.sh kills $(or $(N),50) $(SEED)
 
 fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 	@scripts/setup.sh build
@@ -81,6 +95,11 @@ bench-realtime: ## The rows of the Realtime Database that take a quarter of an h
 bench-large: ## The cost of a write to a database of 10 GB: needs 30 GB of disk, and half an hour
 	@scripts/setup.sh build
 	@FLAGS="$(FLAGS)" scripts/bench.sh --suite large $(ARGS)
+
+bench-floods: ## What clients that misbehave cost those that do not (release build; needs the clients of make test)
+	@scripts/setup.sh test
+	@swift build -c release --product hearth $(FLAGS)
+	@.venv/bin/python Benchmarks/floods.py $(ARGS)
 
 lint: ## swift-format, strict, with the project's configuration
 	@scripts/lint.sh

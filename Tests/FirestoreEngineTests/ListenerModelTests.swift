@@ -1,5 +1,6 @@
-// Listeners under random writes, slow readers, lost streams, resumes and resets: every global snapshot is every query's
-// result at its time, nothing is missed, and nothing is told twice. HEARTH_LISTENER_PROGRAMS sets how many programs run.
+// Listeners under random writes, slow readers, lost streams, restarts of the engine, resumes and resets: every global
+// snapshot is every query's result at its time, nothing is missed, and nothing is told twice. HEARTH_LISTENER_PROGRAMS
+// sets how many programs run, HEARTH_SEED from which seed; `make listeners` is the long run.
 
 import FirestoreModel
 import Foundation
@@ -9,8 +10,9 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite struct ListenerModelTests {
-  private static let count =
-    ProcessInfo.processInfo.environment["HEARTH_LISTENER_PROGRAMS"].flatMap(Int.init) ?? 8
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let count = environment["HEARTH_LISTENER_PROGRAMS"].flatMap(UInt64.init) ?? 8
+  private static let seed = environment["HEARTH_SEED"].flatMap(UInt64.init) ?? 1
 
   /// A listener that keeps its targets over streams, as a client SDK does.
   private final class Listener {
@@ -49,7 +51,7 @@ import Testing
     }
   }
 
-  @Test("every snapshot of every stream is its queries' results at its time", arguments: 1...UInt64(count))
+  @Test("every snapshot of every stream is its queries' results at its time", arguments: seed..<seed + count)
   func snapshots(seed: UInt64) async throws {
     var budget = WatchBudget()
     budget.changes = 12
@@ -57,7 +59,7 @@ import Testing
     budget.dirtyDocuments = 14
     budget.batchBytes = 1_000
     budget.pieceBytes = 2_000
-    let fixture = try EngineFixture(budget: budget)
+    var fixture = try EngineFixture(budget: budget)
     var model = RandomModel(seed: seed &+ 500, database: fixture.database)
     var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]
     var listeners: [Listener] = []
@@ -79,7 +81,7 @@ import Testing
     var resets = 0
     for _ in 0..<150 {
       let listener = model.pick(listeners)
-      switch Int.random(in: 0..<20, using: &model.random) {
+      switch Int.random(in: 0..<21, using: &model.random) {
       case 0, 1: listener.client.block(true)
       case 2: listener.client.block(false)
       case 3:
@@ -91,6 +93,15 @@ import Testing
         guard listener.stream == nil else { break }
         let isTampered = model.chance(20)
         try await listener.connect(fixture) { token in if isTampered { token = [9, 9] } }
+      case 6 where model.chance(40):
+        for listener in listeners {
+          listener.client.block(false)
+          resets += listener.client.view.resets
+          listener.disconnect()
+          try check(listener, history, fixture)
+        }
+        await fixture.engine.shutDown()
+        fixture = try EngineFixture(store: fixture.store, budget: budget)
       default: history.append(try await commit(&model, history[history.count - 1].documents, fixture))
       }
       if model.chance(30) { await Task.yield() }

@@ -8,8 +8,9 @@ import Testing
 struct RandomModel {
   var random: SeededGenerator
   let database: DatabaseName
+  /// What the documents may hold.
+  var schema = RandomSchema.usual
 
-  static let fields = ["a", "b", "c", "m.x", "m.y", "tags"]
   static let collections: [ResourcePath] = ["c", "d", "c/d1/c", "c/d2/sub", "x/missing/c", "c/d1/c/d3/c"]
 
   init(seed: UInt64, database: DatabaseName) {
@@ -25,32 +26,29 @@ struct RandomModel {
     return pick(RandomModel.collections).appending(pick(ids))
   }
 
-  mutating func scalar() -> Value {
-    let long = String(repeating: "l", count: 1_600)
-    let reference = DocumentName(database: database, path: "c/d1").map(Value.reference) ?? .null
-    return pick([
-      .null, true, false, 0, 1, 2, 3, 1.0, 2.5, -0.0, .double(.nan), .double(.infinity), "", "a", "b", "ab",
-      .string(long), .string(long + "1"), .bytes([1, 2]), .timestamp(Timestamp(microseconds: 5)), reference,
-      .geoPoint(GeoPoint(latitude: 1, longitude: 2)), .vector([1, 2]),
-    ])
+  mutating func scalar() -> Value { pick(schema.values) }
+
+  /// What an array may hold: anything but an array.
+  private mutating func element() -> Value {
+    let value = scalar()
+    return value.kind == .array ? .null : value
   }
 
   mutating func value() -> Value {
-    if chance(15) { return .array((0..<Int.random(in: 0...3, using: &random)).map { _ in scalar() }) }
+    if chance(15) { return .array((0..<Int.random(in: 0...3, using: &random)).map { _ in element() }) }
     if chance(5) { return .map(["x": scalar()]) }
     return scalar()
   }
 
   mutating func fields() -> MapValue {
     var fields = MapValue()
-    for field in ["a", "b", "c"] where chance(75) { fields[field] = value() }
-    if chance(60) {
+    for field in schema.single where chance(75) { fields[field] = value() }
+    for (field, inner) in schema.maps where chance(60) {
       var map = MapValue()
-      if chance(70) { map["x"] = value() }
-      if chance(70) { map["y"] = value() }
-      fields["m"] = .map(map)
+      for name in inner where chance(70) { map[name] = value() }
+      fields[field] = .map(map)
     }
-    if chance(60) { fields["tags"] = .array((0..<3).map { _ in scalar() }) }
+    for field in schema.lists where chance(60) { fields[field] = .array((0..<3).map { _ in element() }) }
     return fields
   }
 
@@ -71,8 +69,11 @@ struct RandomModel {
 
   // MARK: Queries
 
-  mutating func field() -> FieldPath {
-    FieldPath(segments: pick(RandomModel.fields).split(separator: ".").map(String.init)) ?? .documentID
+  mutating func field() -> FieldPath { pick(schema.paths) }
+
+  /// A field of which most documents have an array; any field if there is none.
+  private mutating func list() -> FieldPath {
+    schema.lists.isEmpty ? field() : FieldPath(field: pick(schema.lists))
   }
 
   mutating func filter(depth: Int = 0) -> Filter {
@@ -87,11 +88,11 @@ struct RandomModel {
       return .field(
         FieldFilter(field, pick([.lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual]), value()))
     case 5:
-      return .field(FieldFilter(FieldPath(field: "a"), pick([.lessThan, .greaterThanOrEqual]), scalar()))
+      return .field(FieldFilter(schema.paths[0], pick([.lessThan, .greaterThanOrEqual]), scalar()))
     case 6: return .field(FieldFilter(field, .isIn, .array([value(), value()])))
-    case 7: return .field(FieldFilter(FieldPath(field: "tags"), .arrayContains, scalar()))
+    case 7: return .field(FieldFilter(list(), .arrayContains, scalar()))
     case 8:
-      return .field(FieldFilter(FieldPath(field: "tags"), .arrayContainsAny, .array([scalar(), scalar()])))
+      return .field(FieldFilter(list(), .arrayContainsAny, .array([scalar(), scalar()])))
     case 9:
       return .field(FieldFilter(field, pick([.notEqual, .notIn]), chance(50) ? .array([value()]) : value()))
     case 10: return .unary(UnaryFilter(field, pick([.isNull, .isNaN, .isNotNull, .isNotNaN])))
@@ -117,7 +118,7 @@ struct RandomModel {
     if chance(20) { query.orderBy.append(.init(.documentID, pick([.ascending, .descending]))) }
     if chance(30) { query.limit = Int.random(in: 0...6, using: &random) }
     if chance(15) { query.offset = Int.random(in: 0...4, using: &random) }
-    if chance(15) { query.select = pick([[], [.documentID], [FieldPath(field: "a")]]) }
+    if chance(15) { query.select = pick([[], [.documentID], [schema.paths[0]]]) }
     for isStart in [true, false] where chance(20) {
       let orders = query.normalizedOrder
       let values = orders.prefix(Int.random(in: 1...orders.count, using: &random)).map { order -> Value in

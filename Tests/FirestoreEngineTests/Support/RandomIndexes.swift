@@ -10,13 +10,11 @@ extension RandomModel {
   mutating func indexes() -> IndexConfiguration {
     var configuration = IndexConfiguration()
     for _ in 0..<Int.random(in: 0...4, using: &random) {
-      var fields = ["a", "b", "c", "m.x", "m.y"].shuffled(using: &random).prefix(pick([1, 2, 2, 3])).map {
-        IndexConfiguration.Field(
-          FieldPath(segments: $0.split(separator: ".").map(String.init)) ?? .documentID,
-          pick([.ascending, .descending]))
-      }
-      if chance(30) {
-        fields.insert(.init(FieldPath(field: "tags"), .contains), at: chance(80) ? 0 : fields.count)
+      let lists = schema.lists.map { FieldPath(field: $0) }
+      var fields = schema.paths.filter { !lists.contains($0) }.shuffled(using: &random)
+        .prefix(pick([1, 2, 2, 3])).map { IndexConfiguration.Field($0, pick([.ascending, .descending])) }
+      if !lists.isEmpty, chance(30) {
+        fields.insert(.init(pick(lists), .contains), at: chance(80) ? 0 : fields.count)
       }
       configuration.indexes.append(
         .init(
@@ -24,7 +22,9 @@ extension RandomModel {
           nameDirection: chance(20) ? pick([.ascending, .descending]) : nil))
     }
     for _ in 0..<pick([0, 0, 1, 2]) {
-      let field = chance(15) ? nil : chance(20) ? FieldPath(field: "m") : self.field()
+      let field =
+        chance(15)
+        ? nil : chance(20) && !schema.maps.isEmpty ? FieldPath(field: schema.maps[0].field) : self.field()
       var indexes: [IndexConfiguration.Override.Index] = []
       for mode in [IndexConfiguration.Mode.ascending, .descending, .contains] where chance(40) {
         indexes.append(.init(field != nil && chance(40) ? .collectionGroup : .collection, mode))

@@ -28,6 +28,54 @@ struct ReferenceEvaluator {
     }
   }
 
+  /// What aggregations over a query without limit and offset give: only documents with all their fields count.
+  func aggregates(_ query: Query, _ operators: [AggregationQuery.Operator]) -> [Value] {
+    var base = query
+    base.structured.select = nil
+    let fields = AggregationQuery(base.structured, operators.map { .init("", $0) }).fields
+    let documents = result(of: base).filter { path, found in
+      fields.allSatisfy { value(path, found, $0) != nil }
+    }
+    return operators.map { op in
+      switch op {
+      case .count(let bound): return .integer(min(Int64(documents.count), bound ?? .max))
+      case .sum(let field): return Self.sum(documents.compactMap { value($0.path, $0.fields, field) }).sum
+      case .average(let field):
+        return Self.sum(documents.compactMap { value($0.path, $0.fields, field) }).mean
+      }
+    }
+  }
+
+  /// The values of a document that a cursor behind it has.
+  func cursorValues(_ path: ResourcePath, _ query: StructuredQuery) -> [Value] {
+    Self.orders(of: query).compactMap { value(path, documents[path] ?? [:], $0.field) }
+  }
+
+  /// Sum and mean of what is a number.
+  private static func sum(_ values: [Value]) -> (sum: Value, mean: Value) {
+    let numbers = values.filter { $0.kind == .number }
+    var exact: Int64? = 0
+    var total = 0.0
+    for number in numbers {
+      switch number {
+      case .integer(let integer):
+        exact = exact.flatMap { sum in
+          let (next, overflows) = sum.addingReportingOverflow(integer)
+          return overflows ? nil : next
+        }
+        total += Double(integer)
+      case .double(let double):
+        exact = nil
+        total += double
+      default: break
+      }
+    }
+    return (
+      exact.map(Value.integer) ?? .double(total),
+      numbers.isEmpty ? .null : .double(total / Double(numbers.count))
+    )
+  }
+
   // MARK: Scope, order, cursors
 
   private static func isInScope(_ path: ResourcePath, _ query: Query) -> Bool {
@@ -194,7 +242,9 @@ struct ReferenceEvaluator {
     case (.string(let a), .string(let b)): return lexicographic(Array(a.utf8), Array(b.utf8), sign)
     case (.bytes(let a), .bytes(let b)): return lexicographic(a, b, sign)
     case (.reference(let a), .reference(let b)):
-      return lexicographic(a.path.segments, b.path.segments, compareIDs)
+      let database = lexicographic(
+        [a.database.project, a.database.database], [b.database.project, b.database.database], compareIDs)
+      return database != 0 ? database : lexicographic(a.path.segments, b.path.segments, compareIDs)
     case (.geoPoint(let a), .geoPoint(let b)):
       let latitude = sign(a.latitude, b.latitude)
       return latitude != 0 ? latitude : sign(a.longitude, b.longitude)

@@ -1,0 +1,105 @@
+// Makes a failing program as small as it can be: no document, index, commit, question or part of one can be left out of
+// what remains.
+
+import FirestoreModel
+
+@testable import FirestoreEngine
+
+extension DifferentialProgram {
+  /// A smallest program that still fails.
+  func shrunk() async -> DifferentialProgram {
+    var least = self
+    var goesOn = true
+    while goesOn {
+      goesOn = false
+      for smaller in least.smaller where smaller.questions.allSatisfy(\.isValid) {
+        guard await DifferentialRun.difference(smaller, patience: 5_000_000) != nil else { continue }
+        least = smaller
+        goesOn = true
+        break
+      }
+    }
+    return least
+  }
+
+  /// Programs with one thing less, the largest steps first.
+  private var smaller: [DifferentialProgram] {
+    var programs: [DifferentialProgram] = []
+    func with(_ body: (inout DifferentialProgram) -> Void) {
+      var one = self
+      body(&one)
+      programs.append(one)
+    }
+    for index in questions.indices where questions.count > 1 { with { $0.questions = [questions[index]] } }
+    if !commits.isEmpty { with { $0.commits = [] } }
+    if indexes != IndexConfiguration() { with { $0.indexes = IndexConfiguration() } }
+    if documents.count > 3 {
+      with { $0.documents = Array(documents.prefix(documents.count / 2)) }
+      with { $0.documents = Array(documents.suffix(documents.count / 2)) }
+    }
+    for index in commits.indices { with { $0.commits.remove(at: index) } }
+    for index in commits.indices {
+      for change in commits[index].indices where commits[index].count > 1 {
+        with { $0.commits[index].remove(at: change) }
+      }
+    }
+    for index in indexes.indexes.indices { with { $0.indexes.indexes.remove(at: index) } }
+    for index in indexes.overrides.indices { with { $0.indexes.overrides.remove(at: index) } }
+    if scanRows != EngineLimits.scanRows { with { $0.scanRows = EngineLimits.scanRows } }
+    for index in documents.indices { with { $0.documents.remove(at: index) } }
+    for index in questions.indices {
+      for question in questions[index].smaller { with { $0.questions[index] = question } }
+    }
+    for (index, document) in documents.enumerated() {
+      for entry in document.fields.entries { with { $0.documents[index].fields[entry.key] = nil } }
+    }
+    return programs
+  }
+}
+
+extension DifferentialProgram.Question {
+  fileprivate var smaller: [DifferentialProgram.Question] {
+    var questions: [DifferentialProgram.Question] = []
+    func change(_ body: (inout DifferentialProgram.Question) -> Void) {
+      var one = self
+      body(&one)
+      if one != self { questions.append(one) }
+    }
+    change { $0.aggregates = [] }
+    for index in aggregates.indices { change { $0.aggregates.remove(at: index) } }
+    change { $0.pageSize = nil }
+    change { $0.isToLast = false }
+    change { $0.query.structured.filter = nil }
+    for part in Self.parts(of: query.structured.filter) { change { $0.query.structured.filter = part } }
+    change { $0.query.structured.startAt = nil }
+    change { $0.query.structured.endAt = nil }
+    change { $0.query.structured.offset = 0 }
+    change { $0.query.structured.limit = nil }
+    change { $0.query.structured.select = nil }
+    for index in query.structured.orderBy.indices {
+      change { $0.query.structured.orderBy.remove(at: index) }
+    }
+    return questions
+  }
+
+  /// The filter with one part less, or one of its parts alone.
+  private static func parts(of filter: Filter?) -> [Filter] {
+    guard case .composite(let op, let parts)? = filter else { return [] }
+    var smaller = parts
+    if parts.count > 1 {
+      for index in parts.indices {
+        var rest = parts
+        rest.remove(at: index)
+        smaller.append(.composite(op, rest))
+      }
+    }
+    for (index, part) in parts.enumerated() {
+      for less in self.parts(of: part) {
+        var changed = parts
+        changed[index] = less
+        smaller.append(.composite(op, changed))
+      }
+    }
+    return smaller
+  }
+}

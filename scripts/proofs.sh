@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Long runs of the proofs that `make test` runs short, each saying how much it did: proofs.sh PROOF N [SEED].
+#   differential     N random programs of Firestore's queries against a naive evaluator
+#   listeners        N random histories of Firestore's listeners, with kills, resumes and resets
+#   serializability  N times some thousand concurrent transactions, checked for anomalies
+#   replay           N random programs on the Realtime Database against a naive tree; replayed pushes rebuild the state
+#   kills            N kills of the server while clients write, against what it acknowledged
+# A failure names the seed that shows it again.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+proof=${1:-}
+count=${2:-}
+seed=${3:-1}
+case "$proof" in
+  differential)
+    export HEARTH_PROGRAMS=$count HEARTH_SEED=$seed
+    tests='DifferentialTests'
+    ;;
+  listeners)
+    export HEARTH_LISTENER_PROGRAMS=$count HEARTH_SEED=$seed
+    tests='ListenerModelTests|ListenerKillTests'
+    ;;
+  serializability)
+    export HEARTH_SERIALIZABILITY=$count HEARTH_SEED=$seed
+    tests='SerializabilityTests'
+    ;;
+  replay)
+    export HEARTH_REPLAY_PROGRAMS=$count HEARTH_REPLAY_SEED=$seed
+    tests='RealtimeEngineTests.ReplayTests'
+    ;;
+  kills)
+    export HEARTH_KILLS=$count HEARTH_KILLS_SEED=$seed
+    tests='EndpointsTests.CrashLoopTests'
+    ;;
+  *)
+    echo "proofs.sh: there is no proof '$proof': differential, listeners, serializability, replay or kills" >&2
+    exit 2
+    ;;
+esac
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+began=$SECONDS
+# shellcheck disable=SC2086 # FLAGS is a list of words
+swift test --skip-build --no-parallel --filter "$tests" ${FLAGS:-} 2>&1 | grep -avE 'started\.$' | tee "$log"
+status=${PIPESTATUS[0]}
+if [ "$status" != 0 ] || ! grep -aqE '✔ Test run with [1-9]' "$log"; then
+  echo "$proof: FAILED; run it again with N=$count SEED=$seed"
+  exit 1
+fi
+echo "$proof: N=$count from seed $seed in $((SECONDS - began)) s: $(grep -a '✔ Test run with' "$log")"
