@@ -223,6 +223,31 @@ struct ExportTests {
     }
   }
 
+  @Test("a log that ends where no header fits any more ends there", arguments: 0...8)
+  func endOfBlock(room: Int) throws {
+    var writer = LevelLogWriter()
+    let record = [UInt8](
+      repeating: 1, count: LevelLogWriter.blockBytes - LevelLogWriter.headerBytes - room)
+    let bytes = writer.frame(record)
+    for filling in 0...min(room, LevelLogWriter.headerBytes - 1) {
+      var rest = (bytes + [UInt8](repeating: 0, count: filling))[...]
+      var reader = LevelLogReader()
+      func next() throws -> [UInt8]? {
+        try reader.next { count in
+          defer { rest = rest.dropFirst(count) }
+          return Array(rest.prefix(count))
+        }
+      }
+      #expect(try next() == record)
+      // Where a header fits, fewer bytes than it has are a broken one.
+      if room >= LevelLogWriter.headerBytes, filling > 0 {
+        #expect(throws: LevelLogReader.Damage.truncated) { try next() }
+      } else {
+        #expect(try next() == nil)
+      }
+    }
+  }
+
   @Test("the checksum is Castagnoli's")
   func checksum() {
     // "123456789" has 0xE3069283; the mask is LevelDB's.

@@ -67,8 +67,12 @@ struct LevelLogReader: Sendable {
     while true {
       let room = LevelLogWriter.blockBytes - position % LevelLogWriter.blockBytes
       if room < LevelLogWriter.headerBytes {
-        position += try read(room).count
-        continue
+        let filling = try read(room)
+        position += filling.count
+        if filling.count == room { continue }
+        // The log may end here, where no record came that would have filled the block.
+        guard !isOpen else { throw Damage.truncated }
+        return nil
       }
       let header = try read(LevelLogWriter.headerBytes)
       if header.isEmpty, !isOpen { return nil }
