@@ -370,6 +370,26 @@ import Testing
     #expect(try await number("c/a") == 2)
   }
 
+  @Test("a transaction that loses its locks while it reads goes on in the state of that read")
+  func lostWhileReading() async throws {
+    try await fixture.set("c/a", ["n": 1])
+    let token = try await fixture.begin()
+    #expect(try await read("c/a", token) == 1)
+    try await fixture.set("c/b", ["n": 2])
+    let database = try await fixture.engine.database(fixture.database)
+    var session = try await database.beginRead(.transaction(token), as: .administrator)
+    let owner = try #require(session.transaction?.owner)
+    let name = try fixture.name("c/b")
+    try await database.lock(&session, keys: [KeyLayout.document(name.path)])
+    let seen = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
+    #expect(seen == .integer(2))
+    database.transactions.doom(owner)
+    database.locks.release(owner)
+    database.endRead(session)
+    try await fixture.set("c/b", ["n": 3])
+    #expect(try await read("c/b", token) == 2)
+  }
+
   @Test("random transfers between accounts keep the sum, whatever is aborted")
   func transfersKeepSum() async throws {
     let accounts = (0..<5).map { ResourcePath(["accounts", "a\($0)"]) }

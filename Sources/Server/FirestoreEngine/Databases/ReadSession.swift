@@ -103,7 +103,10 @@ extension FirestoreDatabase {
       outcome = await locks.tryLock(request, until: now + EngineLimits.readLockWait)
     }
     if outcome == .cancelled { throw CancellationError() }
-    if outcome != .granted { transactions.doom(owner) }
+    if outcome != .granted {
+      transactions.doom(owner)
+      locks.release(owner)
+    }
     // The lease may have ended while waiting; then the locks just taken belong to nobody.
     guard let transaction = transactions.current(owner) else {
       locks.release(owner)
@@ -124,7 +127,7 @@ extension FirestoreDatabase {
       (try body(view), view.version)
     }
     if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
-      let transaction = transactions.current(owner), transaction.isDoomed
+      let transaction = transactions.settle(owner, at: version), transaction.isDoomed
     {
       // The locks were lost, perhaps before the look: what was seen earlier decides what goes on being seen.
       session.transaction = transaction

@@ -60,7 +60,8 @@ final class LockTable: Sendable {
 
   let state = Guarded(State())
   private let clock: any EngineClock
-  /// Told of a transaction that lost its locks to another, outside the lock.
+  /// Told of a transaction that loses its locks to another, before anybody else can have them: it must not come back
+  /// to the table.
   private let aborted: @Sendable (Owner) -> Void
 
   init(clock: any EngineClock, aborted: @escaping @Sendable (Owner) -> Void) {
@@ -165,7 +166,6 @@ final class LockTable: Sendable {
   private func enqueue(_ waiter: Waiter) {
     var woken: [Waiter] = []
     var victims: [Waiter] = []
-    var losers: [Owner] = []
     let outcome: Outcome? = state.withLock { state in
       if Task.isCancelled { return .cancelled }
       while true {
@@ -183,12 +183,11 @@ final class LockTable: Sendable {
         _ = state.remove(waiter: waiter.id)
         if victim == owner { return .aborted }
         victims += state.removeWaiters(of: victim)
-        losers.append(victim)
+        aborted(victim)
         state.release(victim)
         woken += state.grant(after: .owner(victim))
       }
     }
-    for loser in losers { aborted(loser) }
     for victim in victims { victim.resume(.aborted) }
     for other in woken { other.resume(.granted) }
     if let outcome { waiter.resume(outcome) }
@@ -208,20 +207,20 @@ final class LockTable: Sendable {
   /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
   private func overrule(_ request: Request) -> Bool {
     guard case .write(let owner?, _) = request else { return false }
-    let (losers, waiters) = state.withLock { state -> ([Owner], [Waiter]) in
+    let (hasLosers, waiters) = state.withLock { state -> (Bool, [Waiter]) in
       let (owners, _) = state.blockingOwners(of: request, before: .max)
-      guard !owners.isEmpty, owners.allSatisfy({ $0.age > owner.age }) else { return ([], []) }
+      guard !owners.isEmpty, owners.allSatisfy({ $0.age > owner.age }) else { return (false, []) }
       var waiters: [Waiter] = []
       for loser in owners {
+        aborted(loser)
         state.release(loser)
         waiters += state.removeWaiters(of: loser)
         // The winner comes first: others are looked at when its commit ends.
         state.postpone(.owner(loser))
       }
-      return (Array(owners), waiters)
+      return (true, waiters)
     }
-    for loser in losers { aborted(loser) }
     for waiter in waiters { waiter.resume(.aborted) }
-    return !losers.isEmpty
+    return hasLosers
   }
 }

@@ -227,14 +227,26 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Notes that a transaction has lost its locks. What it read was true until now, so that is what it goes on seeing.
+  /// Notes that a transaction has lost its locks, or is about to. What it read was true until now, so that is what it
+  /// goes on seeing.
   func doom(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
       state.open[owner.id]?.transaction.isDoomed = true
       if version > .zero { state.open[owner.id]?.transaction.snapshot = version }
     }
-    release(owner)
+  }
+
+  /// The transaction as it stands once a read has seen a version under its locks; nil if it has ended.
+  ///
+  /// Unless it has lost its locks, all it has read was true at that version: whichever of the two is noted first decides
+  /// what its later reads see.
+  func settle(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
+    state.withLock { state in
+      guard let transaction = state.open[owner.id]?.transaction else { return nil }
+      if !transaction.isDoomed { state.open[owner.id]?.reads.note(version) }
+      return transaction
+    }
   }
 
   /// The transaction as it stands; nil if it has ended.
