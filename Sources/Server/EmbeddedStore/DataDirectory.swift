@@ -44,6 +44,9 @@ final class DataDirectory: Sendable {
 
   deinit { close(descriptor) }
 
+  /// Lets others have the directory, from before this object has gone.
+  func unlock() { flock(descriptor, LOCK_UN) }
+
   /// Writes a little and takes it away again: a directory that cannot be written to is refused here, with the reason.
   private func probe() throws {
     let file = path + "/probe"

@@ -52,6 +52,8 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_writeoptions_destroy(synced)
     rocksdb_options_destroy(options)
     rocksdb_cache_destroy(cache)
+    // What is stored here goes after this, which whoever waits to open the directory anew would not wait for.
+    directory.unlock()
     closed.withLock { $0 = true }
     closed.broadcast()
   }
