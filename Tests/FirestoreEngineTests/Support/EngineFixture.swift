@@ -29,9 +29,15 @@ struct EngineFixture: Sendable {
 
   /// Chooses the database's indexes and waits until they are built, or also until what was is cleared.
   func setIndexes(_ configuration: IndexConfiguration, settles: Bool = false) async throws {
-    let indexes = try await engine.database(database).indexes
-    try await engine.setIndexes(configuration, ofDatabase: database.database)
+    let database = try await engine.database(self.database)
+    let indexes = database.indexes
+    try await engine.setIndexes(configuration, ofDatabase: self.database.database)
     try await eventually("the indexes are built") { indexes.current.state.phase != .building }
+    // A read uses them once that they are there is durable, and not as soon as it is sequenced.
+    let since = indexes.current.state.composites.compactMap(\.readySince).max() ?? 0
+    try await eventually("their state is durable") {
+      database.rows.latestVersion >= Version(microseconds: since)
+    }
     guard settles else { return }
     try await eventually("the indexes are settled") {
       clock.advance(by: EngineLimits.transactionTotal)
