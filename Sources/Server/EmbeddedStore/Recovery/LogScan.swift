@@ -37,7 +37,7 @@ struct LogScan {
 
   private let isManifest: Bool
   /// How much of a record's beginning is looked at.
-  private var lookedAt: Int { isManifest ? 256 : 8 }
+  private var lookedAt: Int { isManifest ? 256 : 12 }
   private var begun: Begun?
   private var searched = 0
 
@@ -132,6 +132,8 @@ struct LogScan {
       oldestLog = max(oldestLog, change.log ?? 0)
       lastSequence = max(lastSequence, change.sequence ?? 0)
     }
+    // RocksDB begins a log with a record of no changes after a recovery that met a torn one: it acknowledges nothing.
+    if !isManifest, record.prefix.count < 12 || record.prefix[8..<12].allSatisfy({ $0 == 0 }) { return }
     let sequence = record.prefix.prefix(8).enumerated().reduce(UInt64(0)) {
       $0 | UInt64($1.element) << (8 * UInt64($1.offset))
     }
