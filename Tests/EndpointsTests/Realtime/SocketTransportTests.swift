@@ -147,6 +147,19 @@ struct SocketTransportTests {
     }
   }
 
+  @Test("what is sent right behind the request is answered also where nothing else is asked for it")
+  func behindTheRequest() async throws {
+    try await RealtimeTestServer.run { server in
+      _ = try await server.engine.database("demo")
+      let client = try await RawClient.connect(server.port.port)
+      try await client.send(Array(RawSocket.request(server, "v=5&ns=demo").utf8) + RawSocket.frame(9, [7]))
+      _ = try await client.read(through: "\r\n\r\n")
+      let frames = [try await RawSocket.readFrame(client), try await RawSocket.readFrame(client)]
+      #expect(frames.contains(RawSocket.Frame(opcode: 10, payload: [7])), "\(frames)")
+      await client.close()
+    }
+  }
+
   @Test("a request for a WebSocket that is none is refused with a reason")
   func badHandshakes() async throws {
     try await RealtimeTestServer.run { server in

@@ -37,7 +37,11 @@ extension ChannelPipeline.SynchronousOperations {
     // It writes frames as soon as it is there, which nothing of HTTP may see.
     try addHandler(socket)
     // Last, since it forwards what it holds to whoever then comes next.
-    removeHandler(try handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self), promise: nil)
+    let requests = try handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+    let removed = try context(handler: socket).eventLoop.makePromise(of: Void.self)
+    // No end of a read follows what it held, and the answers wait for one.
+    removed.futureResult.assumeIsolated().whenComplete { _ in socket.readIsComplete() }
+    removeHandler(requests, promise: removed)
   }
 }
 

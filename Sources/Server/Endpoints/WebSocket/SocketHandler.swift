@@ -214,9 +214,15 @@ final class SocketHandler: ChannelDuplexHandler {
   private func closeForWantOfMemory() { close(code: 1013, memory.memory.refusal) }
 
   func channelReadComplete(context: ChannelHandlerContext) {
+    readIsComplete()
+    context.fireChannelReadComplete()
+  }
+
+  /// Counts what was read, and sends what was answered at once.
+  func readIsComplete() {
+    guard context != nil else { return }
     account()
     if needsFlush { flush() }
-    context.fireChannelReadComplete()
   }
 
   func read(context: ChannelHandlerContext) {
