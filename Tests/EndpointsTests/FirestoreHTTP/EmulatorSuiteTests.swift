@@ -62,6 +62,23 @@ struct EmulatorSuiteTests {
     #expect(try await realtime(server, "GET", "/.json?ns=other") == #"{"b":[1,2]}"#)
   }
 
+  @Test("exports to one directory at once all succeed, and what lies there is whole")
+  func atOnce() async throws {
+    let path = directory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try await serving { server in
+      try await fill(server)
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<6 { group.addTask { try await export(server, path).status } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(statuses == Array(repeating: 200, count: 6))
+      let names = try FileManager.default.contentsOfDirectory(atPath: path)
+      #expect(!names.contains { $0.hasPrefix(".") }, "\(names)")
+    }
+    try await serving({ $0.importedDirectory = path }) { try await expectFilled($0) }
+  }
+
   @Test("what the hub exports is laid out as the Firebase CLI lays it out, and is read at the next start")
   func exportAndImport() async throws {
     let path = directory()

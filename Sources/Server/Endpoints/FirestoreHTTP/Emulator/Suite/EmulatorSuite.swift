@@ -20,6 +20,21 @@ public struct EmulatorSuiteError: Error, Sendable, CustomStringConvertible {
   public var description: String
 }
 
+/// Whose turn it is to export: one at a time, since two could be asked for the same directory.
+private actor ExportTurn {
+  private var isTaken = false
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  func take() async {
+    guard isTaken else { return isTaken = true }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  func give() {
+    if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
+  }
+}
+
 /// Exports and imports an emulator's data.
 public struct EmulatorSuite: Sendable {
   /// An emulator whose data can be exported.
@@ -41,6 +56,7 @@ public struct EmulatorSuite: Sendable {
   private let database: DatabaseName
   private let version: String
   private let log: Logger
+  private let turn = ExportTurn()
 
   /// Makes the suite of two engines.
   /// - Parameters:
@@ -71,6 +87,20 @@ public struct EmulatorSuite: Sendable {
     guard !products.isEmpty else {
       throw EmulatorSuiteError(description: "No running emulators support import/export.")
     }
+    await turn.take()
+    do throws(EmulatorSuiteError) {
+      try await export(products, to: path)
+    } catch {
+      await turn.give()
+      throw error
+    }
+    await turn.give()
+    log.notice(
+      "the emulators' data was exported",
+      metadata: ["path": "\(path)", "targets": "\(products.map(\.rawValue).joined(separator: ","))"])
+  }
+
+  private func export(_ products: [Product], to path: String) async throws(EmulatorSuiteError) {
     do throws(FirestoreError) {
       let directory = try await ExportFiles.blocking(.internalError) { try ExportDirectory(path) }
       var metadata = ExportManifest(version: version)
@@ -82,18 +112,15 @@ public struct EmulatorSuite: Sendable {
           try await realtime.export(to: target)
           metadata.database = Self.databasePath
         }
+        let written = metadata
+        try await ExportFiles.blocking(.internalError) { try directory.replace(with: written) }
       } catch {
         await directory.abandon()
         throw error
       }
-      let written = metadata
-      try await ExportFiles.blocking(.internalError) { try directory.replace(with: written) }
     } catch {
       throw EmulatorSuiteError(description: error.message)
     }
-    log.notice(
-      "the emulators' data was exported",
-      metadata: ["path": "\(path)", "targets": "\(products.map(\.rawValue).joined(separator: ","))"])
   }
 
   private func exportFirestore(
@@ -132,7 +159,8 @@ public struct EmulatorSuite: Sendable {
       }
       if let directory = manifest.database {
         if products.contains(.database) {
-          try await realtime.load(try EmulatorExports.join(path, directory))
+          let manifest = directory == "." ? ExportManifest.fileName : nil
+          try await realtime.load(try EmulatorExports.join(path, directory), leavingOut: manifest)
         } else {
           log.warning("the Realtime Databases of the import are left out: none is served here")
         }

@@ -42,18 +42,40 @@ struct ExportDirectory: Sendable {
     try ExportFiles.makeDirectories(staging)
   }
 
-  /// Puts the export into the place of what was there.
+  /// Puts the export into the place of what was there, which comes back if that fails.
   func replace(with manifest: ExportManifest) throws {
     try ExportFiles.write(manifest.json, to: "\(staging)/\(ExportManifest.fileName)")
     let files = FileManager.default
-    let own = staging.split(separator: "/").last.map(String.init)
-    // The old manifest goes first, so that no half of either export passes for a whole one.
-    let old = try files.contentsOfDirectory(atPath: path).filter { $0 != own }
-    for name in old.sorted(by: Self.manifestFirst) { try files.removeItem(atPath: "\(path)/\(name)") }
-    for name in try files.contentsOfDirectory(atPath: staging).sorted(by: Self.manifestFirst).reversed() {
-      try files.moveItem(atPath: "\(staging)/\(name)", toPath: "\(path)/\(name)")
+    let aside = "\(path)/\(Self.stagingPrefix)\(UUID().uuidString)"
+    try ExportFiles.makeDirectories(aside)
+    var away: [String] = []
+    var here: [String] = []
+    do {
+      // The old manifest goes first and the new one comes last, so that no half of either passes for a whole export.
+      // What other exports have begun to write is theirs.
+      let old = try files.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(Self.stagingPrefix) }
+      for name in old.sorted(by: Self.manifestFirst) {
+        try files.moveItem(atPath: "\(path)/\(name)", toPath: "\(aside)/\(name)")
+        away.append(name)
+      }
+      for name in try files.contentsOfDirectory(atPath: staging).sorted(by: Self.manifestFirst).reversed() {
+        try files.moveItem(atPath: "\(staging)/\(name)", toPath: "\(path)/\(name)")
+        here.append(name)
+      }
+    } catch {
+      for name in here { try? files.removeItem(atPath: "\(path)/\(name)") }
+      for name in away.reversed() {
+        try? files.moveItem(atPath: "\(aside)/\(name)", toPath: "\(path)/\(name)")
+      }
+      // Only if it is empty: what could not be put back stays.
+      if (try? files.contentsOfDirectory(atPath: aside).isEmpty) == true {
+        try? files.removeItem(atPath: aside)
+      }
+      throw FirestoreError.internalError(
+        "The export in \(path) could not be replaced: \((error as NSError).localizedDescription)")
     }
-    try files.removeItem(atPath: staging)
+    try? files.removeItem(atPath: aside)
+    try? files.removeItem(atPath: staging)
   }
 
   private static func manifestFirst(_ a: String, _ b: String) -> Bool {

@@ -41,7 +41,8 @@ struct RealtimeExports: Sendable {
   }
 
   /// Puts the value of every `directory/<namespace>.json` into the place of what the namespace holds.
-  func load(_ directory: String) async throws(FirestoreError) {
+  /// - Parameter other: the name of a file in the directory that is no namespace's.
+  func load(_ directory: String, leavingOut other: String?) async throws(FirestoreError) {
     guard let engine else { return }
     let names = try await ExportFiles.blocking(.invalidArgument) {
       guard ExportFiles.isDirectory(directory) else {
@@ -49,7 +50,7 @@ struct RealtimeExports: Sendable {
       }
       return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
     }
-    for name in names where name.hasSuffix(".json") && name != ExportManifest.fileName {
+    for name in names where name.hasSuffix(".json") && name != other {
       let path = "\(directory)/\(name)"
       do {
         let database = try await engine.database(String(name.dropLast(5)))
