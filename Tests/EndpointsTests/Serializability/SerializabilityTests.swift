@@ -1,7 +1,8 @@
 // Thousands of concurrent transactions, whose reads are checked against every serial order there could be: inside the
 // process on the engine on disk, over sockets, and over kills of the real server.
 //
-// HEARTH_SERIALIZABILITY multiplies the number of transactions; each run prints what it checked.
+// HEARTH_SERIALIZABILITY multiplies the number of transactions, HEARTH_SEED chooses what they ask; which of them comes
+// first is up to the machine.
 
 import EmbeddedStore
 import FirestoreEngine
@@ -12,10 +13,14 @@ import NIOConcurrencyHelpers
 import NIOCore
 import Testing
 
-@Suite("Serializability", .serialized, .timeLimit(.minutes(15)))
+/// How many times as many transactions there are as in `make test`.
+private let factor = max(
+  1, ProcessInfo.processInfo.environment["HEARTH_SERIALIZABILITY"].flatMap { Int($0) } ?? 1)
+
+@Suite("Serializability", .serialized, .timeLimit(.minutes(15 * factor)))
 struct SerializabilityTests {
-  private static let factor =
-    ProcessInfo.processInfo.environment["HEARTH_SERIALIZABILITY"].flatMap { Int($0) } ?? 1
+  private static let seed =
+    ProcessInfo.processInfo.environment["HEARTH_SEED"].flatMap { UInt64($0) } ?? 1
   private static let clients = 8
 
   private func expectNone(_ anomalies: [Anomaly]) {
@@ -32,10 +37,10 @@ struct SerializabilityTests {
     let lists = EngineLists(engine: engine)
     let workload = ListWorkload(keys: keys)
     await workload.run(
-      clients: Self.clients, transactions: 125 * Self.factor, seed: UInt64(keys)
+      clients: Self.clients, transactions: 125 * factor, seed: Self.seed &* 100 &+ UInt64(keys)
     ) { _ in lists }
     expectNone(try await workload.check(lists))
-    #expect(workload.commits == Self.clients * 125 * Self.factor)
+    #expect(workload.commits == Self.clients * 125 * factor)
     await engine.shutDown()
     try await store.close()
   }
@@ -48,9 +53,11 @@ struct SerializabilityTests {
     let port = try #require(running.server.firestorePort)
     let workload = ListWorkload(keys: 8)
     let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
-    await workload.run(clients: Self.clients, transactions: 75 * Self.factor, seed: 3) { stores[$0] }
+    await workload.run(clients: Self.clients, transactions: 75 * factor, seed: Self.seed &* 100 &+ 1) {
+      stores[$0]
+    }
     expectNone(try await workload.check(stores[0]))
-    #expect(workload.commits == Self.clients * 75 * Self.factor)
+    #expect(workload.commits == Self.clients * 75 * factor)
     for store in stores { await store.close() }
     await running.stop()
   }
@@ -65,10 +72,11 @@ struct SerializabilityTests {
     let isDone = NIOLockedValueBox(false)
     let running = Task {
       await workload.run(
-        clients: Self.clients, transactions: .max, seed: 4, isDone: { isDone.withLockedValue { $0 } }
+        clients: Self.clients, transactions: .max, seed: Self.seed &* 100 &+ 2,
+        isDone: { isDone.withLockedValue { $0 } }
       ) { stores[$0] }
     }
-    for round in 1...3 * Self.factor {
+    for round in 1...3 * factor {
       let server = try KilledServer(directory: directory, firestorePort: port)
       let wanted = workload.commits + 60
       let deadline = ContinuousClock.now + .seconds(120)
