@@ -2,7 +2,7 @@
 """Runs the Swift tests that failed in the last run again, each alone, and says which of them are unsteady.
 
 A test over real sockets can fail once for what the machine did meanwhile. One that passes every further run is
-unsteady: it is named at the end of the log, to be mended as a bug, and its first failure stays in the results as
+unsteady: it is named in the log behind the Swift tests, to be mended as a bug; its first failure stays in the results as
 output. A test that fails again is a failure, and so is a run that crashed or in which more than a few tests failed.
 
     rerun.py TIMES [swift test's flags]
