@@ -16,7 +16,7 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
-  fuzz bench bench-realtime bench-large bench-floods lint format clean setup
+  fuzz bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -87,6 +87,10 @@ fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 bench: ## Print the table of ratios of docs/benchmarks.md (release build, several minutes)
 	@scripts/setup.sh build
 	@FLAGS="$(FLAGS)" scripts/bench.sh $(ARGS)
+
+bench-firestore: ## The rows of Cloud Firestore that take ten minutes: a million documents, 100,000 listeners
+	@scripts/setup.sh build
+	@FLAGS="$(FLAGS)" scripts/bench.sh --suite firestore $(ARGS)
 
 bench-realtime: ## The rows of the Realtime Database that take a quarter of an hour: 18,800 connections, 1 GB of data
 	@scripts/setup.sh build

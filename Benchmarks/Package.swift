@@ -2,7 +2,23 @@
 import PackageDescription
 
 // A package of its own, so that nobody who builds Hearth builds its measurements. The server under test is the
-// release binary, as a process of its own; the generated messages and the engine's C module are the same files.
+// release binary, as a process of its own; the generated messages, the engine's C module and the codecs that are
+// measured by themselves are the same files, by link.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
+
+func module(_ name: String, exclude: [String] = [], _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
+}
+
 let package = Package(
   name: "Benchmarks",
   platforms: [.macOS(.v14)],
@@ -10,17 +26,22 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
   ],
   targets: [
+    module("FirestoreModel", [crypto]),
     .target(
-      name: "FirestoreProtobuf",
-      dependencies: [.product(name: "SwiftProtobuf", package: "swift-protobuf")],
+      name: "FirestoreProtobuf", dependencies: [protobuf], path: "Sources/FirestoreWire/Generated",
       swiftSettings: [.swiftLanguageMode(.v6)]),
+    module(
+      "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
+    module("RealtimeModel", [crypto]),
+    module("RealtimeWire", ["RealtimeModel"]),
     .systemLibrary(name: "CRocksDB"),
     .executableTarget(
       name: "Benchmarks",
       dependencies: [
-        "FirestoreProtobuf", "CRocksDB",
+        "FirestoreWire", "FirestoreProtobuf", "RealtimeWire", "CRocksDB",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -28,7 +49,7 @@ let package = Package(
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOHTTP2", package: "swift-nio-http2"),
         .product(name: "NIOHPACK", package: "swift-nio-http2"),
-        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+        protobuf,
       ],
       swiftSettings: [
         .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"),

@@ -73,7 +73,7 @@ enum BareEngine {
     }
   }
 
-  private static func put(_ batch: OpaquePointer?, key: [UInt8], value: [UInt8]) {
+  static func put(_ batch: OpaquePointer?, key: [UInt8], value: [UInt8]) {
     key.withUnsafeBytes { k in
       value.withUnsafeBytes { v in
         rocksdb_writebatch_put(
@@ -84,7 +84,7 @@ enum BareEngine {
   }
 
   /// A key of the given size: its space, a scrambled number (index entries do not arrive in order), padding.
-  private static func key(space: UInt8, _ number: Int, bytes: Int) -> [UInt8] {
+  static func key(space: UInt8, _ number: Int, bytes: Int) -> [UInt8] {
     var key = [UInt8](repeating: 0x61, count: bytes)
     key[0] = space
     let scrambled = space == 9 ? UInt64(number) : UInt64(number) &* 0x9E37_79B9_7F4A_7C15

@@ -1,5 +1,5 @@
 // The references: servers that do the least a server can do, on the same library, as processes of their own
-// (`Benchmarks bare-http2`, `Benchmarks bare-websocket`). They print the port they listen on.
+// (`Benchmarks bare-http2`, `bare-streams`, `bare-websocket`, `bare-echo`). They print the port they listen on.
 
 import FirestoreProtobuf
 import NIOCore
@@ -11,9 +11,14 @@ import NIOWebSocket
 import SwiftProtobuf
 
 /// Answers every unary call with the same GetDocument result, after decoding the request and encoding the answer
-/// with real protobuf messages.
+/// with real protobuf messages; or answers a stream's first message, and keeps it open.
 enum BareHTTP2Server {
-  static func run() async throws {
+  enum Answer {
+    case document
+    case stream
+  }
+
+  static func run(_ answer: Answer) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let document = BenchmarkDocument.message(name: BenchmarkDocument.name("bare"))
     let channel = try await ServerBootstrap(group: group)
@@ -22,12 +27,18 @@ enum BareHTTP2Server {
       .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          var connection = NIOHTTP2Handler.ConnectionConfiguration()
+          connection.initialSettings = [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000)]
           let handler = NIOHTTP2Handler(
-            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: .init(),
+            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection,
             streamConfiguration: .init(),
             inboundStreamInitializer: { stream in
               stream.eventLoop.makeCompletedFuture {
-                try stream.pipeline.syncOperations.addHandler(BareUnaryHandler(document: document))
+                switch answer {
+                case .document:
+                  try stream.pipeline.syncOperations.addHandler(BareUnaryHandler(document: document))
+                case .stream: try stream.pipeline.syncOperations.addHandler(BareStreamHandler())
+                }
               }
             })
           try channel.pipeline.syncOperations.addHandler(handler)
@@ -63,6 +74,21 @@ private final class BareUnaryHandler: ChannelInboundHandler {
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed(bytes))))), promise: nil)
     context.writeAndFlush(
       wrapOutboundOut(.headers(.init(headers: ["grpc-status": "0"], endStream: true))), promise: nil)
+  }
+}
+
+/// Answers the first message of a Listen stream as if its target were current, keeps nothing, and stays open.
+private final class BareStreamHandler: ChannelInboundHandler {
+  typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundOut = HTTP2Frame.FramePayload
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .data = unwrapInboundIn(data) else { return }
+    context.write(
+      wrapOutboundOut(.headers(.init(headers: [":status": "200", "content-type": "application/grpc"]))),
+      promise: nil)
+    context.writeAndFlush(
+      wrapOutboundOut(.data(.init(data: .byteBuffer(framed([0x12, 0x02, 0x08, 0x03]))))), promise: nil)
   }
 }
 

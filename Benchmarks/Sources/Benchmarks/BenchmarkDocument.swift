@@ -7,6 +7,8 @@ import SwiftProtobuf
 enum BenchmarkDocument {
   static let database = "projects/bench/databases/(default)"
 
+  static let parent = database + "/documents"
+
   static func name(_ id: String) -> String { "\(database)/documents/items/\(id)" }
 
   static func fields(_ seed: Int) -> [String: Google_Firestore_V1_Value] {
@@ -22,6 +24,20 @@ enum BenchmarkDocument {
       "note": string("A sentence that stands for what people write into a task's note field."),
       "group": integer(seed % 100),
     ]
+  }
+
+  /// The query for an owner's documents.
+  static func query(owner: String) -> Google_Firestore_V1_StructuredQuery {
+    .with {
+      $0.from = [.with { $0.collectionID = "items" }]
+      $0.where = .with {
+        $0.fieldFilter = .with {
+          $0.field = .with { $0.fieldPath = "owner" }
+          $0.op = .equal
+          $0.value = .with { $0.stringValue = owner }
+        }
+      }
+    }
   }
 
   static func message(name: String, seed: Int = 1) -> Google_Firestore_V1_Document {
@@ -64,11 +80,9 @@ struct CommitRequests: Sendable {
     var places: [Int] = []
     for seed in 0..<count {
       let request = try BenchmarkDocument.commit(id: id, seed: seed)
-      guard
-        let place = (0...(request.count - pattern.count)).first(where: {
-          request[$0..<($0 + pattern.count)].elementsEqual(pattern)
-        })
-      else { throw BenchmarkFailure("the encoded request does not hold the document's id") }
+      guard let place = request.firstPlace(of: pattern) else {
+        throw BenchmarkFailure("the encoded request does not hold the document's id")
+      }
       requests.append(request)
       places.append(place + pattern.count - Self.digits)
     }
@@ -80,12 +94,8 @@ struct CommitRequests: Sendable {
   func request(_ number: Int) -> ByteBuffer {
     let index = number % requests.count
     var buffer = framed(requests[index])
-    var rest = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
-    let end = buffer.readerIndex + 5 + places[index] + Self.digits
-    for digit in 1...Self.digits {
-      buffer.setInteger(UInt8(ascii: "0") + UInt8(rest % 10), at: end - digit)
-      rest /= 10
-    }
+    let scrambled = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
+    buffer.setDigits(scrambled, at: buffer.readerIndex + 5 + places[index], count: Self.digits)
     return buffer
   }
 }

@@ -20,7 +20,8 @@ final class ChildProcess {
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
     process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
+    let complaints = Pipe()
+    process.standardError = complaints
     try process.run()
     var found: Int?
     var text = ""
@@ -36,12 +37,16 @@ final class ChildProcess {
       if found != nil, isReady { break scan }
     }
     guard let found else {
-      throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not tell its port: \(text)")
+      process.terminate()
+      let complaint = String(decoding: complaints.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not start: \(text)\(complaint)")
     }
     port = found
-    // Whatever it prints later must not fill the pipe and stop it.
-    output.fileHandleForReading.readabilityHandler = { handle in
-      if handle.availableData.isEmpty { handle.readabilityHandler = nil }
+    // Whatever it prints later must not fill the pipes and stop it.
+    for pipe in [output, complaints] {
+      pipe.fileHandleForReading.readabilityHandler = { handle in
+        if handle.availableData.isEmpty { handle.readabilityHandler = nil }
+      }
     }
   }
 
@@ -86,8 +91,13 @@ final class ChildProcess {
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
+  /// Ends it, and waits until it has gone; one that does not go is not waited for longer than half a minute.
   func stop() {
     process.terminate()
-    process.waitUntilExit()
+    let deadline = ContinuousClock.now + .seconds(30)
+    while process.isRunning {
+      if ContinuousClock.now > deadline { kill(identifier, SIGKILL) }
+      Thread.sleep(forTimeInterval: 0.01)
+    }
   }
 }

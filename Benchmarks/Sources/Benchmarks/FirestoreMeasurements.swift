@@ -5,7 +5,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 
 /// Unary calls per second: `connections` clients with `depth` calls in flight each.
-private func unaryRate(
+func unaryRate(
   _ server: ChildProcess, setting: Setting, connections: Int, depth: Int, path: String,
   body: @escaping @Sendable (_ client: Int, _ call: Int) -> ByteBuffer
 ) async throws -> Double {
@@ -15,6 +15,7 @@ private func unaryRate(
   }
   let done = ManagedAtomicCount()
   let failed = ManagedAtomicCount()
+  let failure = NIOLockedValueBox("")
   let stop = NIOLockedValueBox(false)
   let warmUp = min(1, setting.seconds / 3)
   for (index, client) in clients.enumerated() {
@@ -27,7 +28,18 @@ private func unaryRate(
           return n
         }
         client.call(path: path, body: body(index, call)).whenComplete { result in
-          if case .success(let answer) = result, answer.status == 0 { done.add() } else { failed.add() }
+          switch result {
+          case .success(let answer) where answer.status == 0: done.add()
+          case .success(let answer):
+            failed.add()
+            failure.withLockedValue { $0 = answer.failure }
+            // A connection that is gone answers at once, again and again.
+            guard answer.status > 0 else { return }
+          case .failure(let error):
+            failed.add()
+            failure.withLockedValue { $0 = "\(error)" }
+            return
+          }
           next()
         }
       }
@@ -43,9 +55,10 @@ private func unaryRate(
   let elapsed = (ContinuousClock.now - start).seconds
   processor.leave(calls: count, in: setting)
   let failures = failed.value
+  let reason = failure.withLockedValue { $0 }
   stop.withLockedValue { $0 = true }
   for client in clients { await client.close() }
-  if failures > 0 { throw BenchmarkFailure("\(failures) calls to \(path) failed beside \(count)") }
+  if failures > 0 { throw BenchmarkFailure("\(failures) calls to \(path) failed beside \(count): \(reason)") }
   return Double(count) / elapsed
 }
 
@@ -55,10 +68,17 @@ func durableCommits(_ setting: Setting) async throws -> Double {
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
+  return try await commitRate(server, setting)
+}
+
+/// Durable commits per second of one new document each, by 64 clients.
+func commitRate(_ server: ChildProcess, _ setting: Setting) async throws -> Double {
   let requests = try CommitRequests(count: 512)
+  // Other documents than those of an earlier run on the same directory.
+  let run = Int.random(in: 0..<(1 << 20)) << 42
   return try await unaryRate(
     server, setting: setting, connections: 64, depth: 1, path: "/google.firestore.v1.Firestore/Commit"
-  ) { client, call in requests.request(client << 32 | call) }
+  ) { client, call in requests.request(run | client << 32 | call) }
 }
 
 /// The bare engine's durable documents per second, in batches of 100.
@@ -79,7 +99,7 @@ func getDocument(_ setting: Setting) async throws -> Double {
     path: "/google.firestore.v1.Firestore/Commit", body: framed(BenchmarkDocument.commit(id: "bare", seed: 1))
   ).get()
   guard put.status == 0 else {
-    throw BenchmarkFailure("the document could not be written: status \(put.status)")
+    throw BenchmarkFailure("the document could not be written: \(put.failure)")
   }
   await writer.close()
   return try await getDocumentRate(server, setting)

@@ -1,21 +1,30 @@
-// A gRPC client that does nothing but load: one connection a client, unary calls over NIOHTTP2, the answer's
-// first message kept only when somebody asks for it.
+// A gRPC client that does nothing but load: one connection a client, calls over NIOHTTP2 whose answers are kept as they
+// come, and streams whose messages are handed over.
 
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
 import NIOPosix
 
-/// One unary call's answer: the gRPC status and the first message's bytes.
+/// The answer to one call: the gRPC status, and the messages with their frames.
 struct UnaryAnswer: Sendable {
+  /// Negative if there was none.
   var status: Int
-  var message: ByteBuffer
+  var text = ""
+  var body: ByteBuffer
+
+  /// What a measurement that fails says of it.
+  var failure: String {
+    status < 0 ? "no answer, the connection is gone" : "status \(status)\(text.isEmpty ? "" : ": " + text)"
+  }
 }
 
-/// A connection that issues unary calls, some number at a time.
+/// A connection that issues calls, some number at a time, and holds streams open.
 final class GRPCConnection: Sendable {
   private let channel: any Channel
   private let multiplexer: NIOHTTP2Handler.StreamMultiplexer
+  private let isClosing = NIOLockedValueBox(false)
 
   private init(channel: any Channel, multiplexer: NIOHTTP2Handler.StreamMultiplexer) {
     self.channel = channel
@@ -54,10 +63,48 @@ final class GRPCConnection: Sendable {
     return promise.futureResult
   }
 
-  func close() async { try? await channel.close() }
+  /// Opens a stream that is sent to as one likes. `onEnd` hears how it ended, if the server ends it.
+  func open(
+    path: String, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
+    onEnd: @escaping @Sendable (String) -> Void
+  ) async throws -> GRPCStream {
+    let isClosing = isClosing
+    let stream = try await multiplexer.createStreamChannel { stream in
+      stream.eventLoop.makeCompletedFuture {
+        try stream.pipeline.syncOperations.addHandler(
+          StreamedCall(
+            path: path, onMessage: onMessage,
+            onEnd: { failure in if !isClosing.withLockedValue({ $0 }) { onEnd(failure) } }))
+      }
+    }.get()
+    return GRPCStream(channel: stream)
+  }
+
+  func close() async {
+    isClosing.withLockedValue { $0 = true }
+    try? await channel.close()
+  }
 }
 
-/// The stream's handler: sends headers and one length-prefixed message, gathers the answer.
+/// A stream that stays open.
+struct GRPCStream: Sendable {
+  fileprivate let channel: any Channel
+
+  /// Sends a framed message.
+  func send(_ message: ByteBuffer) {
+    channel.writeAndFlush(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(message))), promise: nil)
+  }
+}
+
+private func requestHeaders(_ path: String) -> HPACKHeaders {
+  [
+    ":method": "POST", ":scheme": "http", ":path": path, ":authority": "127.0.0.1",
+    "content-type": "application/grpc", "te": "trailers",
+    "google-cloud-resource-prefix": BenchmarkDocument.database,
+  ]
+}
+
+/// The handler of a call: sends headers and one length-prefixed message, gathers the answer.
 private final class UnaryCall: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
@@ -65,8 +112,7 @@ private final class UnaryCall: ChannelInboundHandler {
   private let path: String
   private let body: ByteBuffer
   private let promise: EventLoopPromise<UnaryAnswer>
-  private var message = ByteBuffer()
-  private var status = -1
+  private var answer = UnaryAnswer(status: -1, body: ByteBuffer())
 
   init(path: String, body: ByteBuffer, promise: EventLoopPromise<UnaryAnswer>) {
     self.path = path
@@ -75,12 +121,7 @@ private final class UnaryCall: ChannelInboundHandler {
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    let headers: HPACKHeaders = [
-      ":method": "POST", ":scheme": "http", ":path": path, ":authority": "127.0.0.1",
-      "content-type": "application/grpc", "te": "trailers",
-      "google-cloud-resource-prefix": "projects/bench/databases/(default)",
-    ]
-    context.write(wrapOutboundOut(.headers(.init(headers: headers))), promise: nil)
+    context.write(wrapOutboundOut(.headers(.init(headers: requestHeaders(path)))), promise: nil)
     context.writeAndFlush(
       wrapOutboundOut(.data(.init(data: .byteBuffer(body), endStream: true))), promise: nil)
   }
@@ -88,22 +129,83 @@ private final class UnaryCall: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .headers(let frame):
-      if let text = frame.headers.first(name: "grpc-status"), let code = Int(text) { status = code }
+      if let text = frame.headers.first(name: "grpc-status"), let code = Int(text) {
+        answer.status = code
+        answer.text = frame.headers.first(name: "grpc-message") ?? ""
+      }
     case .data(let frame):
-      if case .byteBuffer(var bytes) = frame.data { message.writeBuffer(&bytes) }
+      if case .byteBuffer(var bytes) = frame.data { answer.body.writeBuffer(&bytes) }
     default:
       break
     }
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    message.moveReaderIndex(forwardBy: min(5, message.readableBytes))
-    promise.succeed(UnaryAnswer(status: status, message: message))
+    promise.succeed(answer)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     promise.fail(error)
     context.close(promise: nil)
+  }
+}
+
+/// The handler of a stream that stays open: sends headers, hands over messages.
+private final class StreamedCall: ChannelInboundHandler {
+  typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundOut = HTTP2Frame.FramePayload
+
+  private let path: String
+  private let onMessage: @Sendable (ByteBuffer) -> Void
+  private let onEnd: @Sendable (String) -> Void
+  private var received = ByteBuffer()
+  private var end = "no status"
+
+  init(
+    path: String, onMessage: @escaping @Sendable (ByteBuffer) -> Void,
+    onEnd: @escaping @Sendable (String) -> Void
+  ) {
+    self.path = path
+    self.onMessage = onMessage
+    self.onEnd = onEnd
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    context.writeAndFlush(wrapOutboundOut(.headers(.init(headers: requestHeaders(path)))), promise: nil)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .headers(let frame):
+      if let status = frame.headers.first(name: "grpc-status") {
+        end = "status \(status): \(frame.headers.first(name: "grpc-message") ?? "")"
+      }
+    case .data(let frame):
+      guard case .byteBuffer(var bytes) = frame.data else { return }
+      received.writeBuffer(&bytes)
+      while let message = received.readGRPCMessage() { onMessage(message) }
+      if received.readableBytes == 0 { received = ByteBuffer() }
+    default: break
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) { onEnd(end) }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    end = "\(error)"
+    context.close(promise: nil)
+  }
+}
+
+extension ByteBuffer {
+  /// The next whole message behind its frame's length.
+  mutating func readGRPCMessage() -> ByteBuffer? {
+    guard let length = getInteger(at: readerIndex + 1, as: UInt32.self), readableBytes >= 5 + Int(length)
+    else {
+      return nil
+    }
+    moveReaderIndex(forwardBy: 5)
+    return readSlice(length: Int(length))
   }
 }
 

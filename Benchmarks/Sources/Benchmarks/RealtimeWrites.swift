@@ -52,7 +52,7 @@ func writesBesideListeners(_ setting: Setting, listeners: Int) async throws -> D
 
 /// Durable writes per second to leaves all over a database of some size.
 func writesToDatabase(_ setting: Setting, megabytes: Int) async throws -> Double {
-  let directory = try await setting.databases.directory(megabytes: megabytes, setting)
+  let directory = try await filledDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   let records = JSONRecords.count(megabytes: megabytes)

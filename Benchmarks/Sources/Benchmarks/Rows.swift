@@ -1,6 +1,6 @@
 // Every promise that is measured, beside its reference and its goal (docs/benchmarks.md says what each does).
 
-let rows: [Row] = firestoreRows + realtimeRows + longRows
+let rows: [Row] = firestoreRows + parsingRows + realtimeRows + longFirestoreRows + longRealtimeRows
 
 private let firestoreRows = [
   Row(
@@ -9,6 +9,32 @@ private let firestoreRows = [
   Row(
     "GetDocument over gRPC / bare NIOHTTP2 handler", goal: "0.50", unit: "calls/s",
     measure: getDocument, reference: bareGetDocument),
+  Row(
+    "query of 100 documents by an index / bare engine's scan of 100 entries and 100 gets", goal: "0.40",
+    unit: "queries/s", measure: queryRate, reference: bareQueryRate),
+  Row(
+    "memory of an idle Listen stream / bare NIOHTTP2 stream", goal: "8 KB", unit: "bytes",
+    measure: { try await idleStream($0, streams: 4000) },
+    reference: { try await bareIdleStream($0, streams: 4000) }),
+  Row(
+    [
+      "start to first answer, empty directory / Google's emulator as published",
+      "the same, memory when idle", "the same, memory after 1,000 documents",
+    ],
+    goals: ["150 ms", "40 MiB", ""], units: ["ms", "MiB", "MiB"],
+    measure: startEmpty, reference: { _ in publishedEmulator }),
+]
+
+private let parsingRows = [
+  Row(
+    "Commit request of a document read into the model / by SwiftProtobuf", goal: "10", unit: "requests/s",
+    measure: { try readCommits($0) }, reference: { try stockReadCommits($0) }),
+  Row(
+    "RunQuery request read into the model / by SwiftProtobuf", goal: "10", unit: "requests/s",
+    measure: { try readQueries($0) }, reference: { try stockReadQueries($0) }),
+  Row(
+    "Realtime Database put read into a request / by JSONSerialization", goal: "10", unit: "messages/s",
+    measure: { try readPuts($0) }, reference: { try stockReadPuts($0) }),
 ]
 
 private let realtimeRows = [
@@ -35,7 +61,36 @@ private let realtimeRows = [
     reference: { try await bareAppendLatency($0, perSecond: 1000) }),
 ]
 
-private let longRows = [
+/// They share one database of a million documents, which the first of them loads.
+private let longFirestoreRows = [
+  Row(
+    [
+      "bulk load of 1,000,000 documents, commits of 500 / of 100,000", "the same, memory before",
+      "the same, memory at its peak", "the same, memory at the end",
+    ],
+    goals: ["", "", "1.30", "1.30"], units: ["documents/s", "MiB", "MiB", "MiB"], in: .firestore,
+    mostRounds: 1, measure: { try await bulkLoad($0, documents: 1_000_000) },
+    reference: { try await bulkLoad($0, documents: 100_000) }),
+  Row(
+    [
+      "query of 100 among 1,000,000 documents, p50 / among 1,000",
+      "the same, queries for any of the documents",
+    ],
+    goals: ["1.30", ""], units: ["µs", "µs"], in: .firestore,
+    measure: { try await queryTimes($0, documents: 1_000_000) },
+    reference: { try await queryTimes($0, documents: 1000) }),
+  Row(
+    "durable commits beside 100,000 idle listeners / beside one", goal: "0.83", unit: "documents/s",
+    in: .firestore, mostRounds: 3, measure: { try await commitsBesideListeners($0, listeners: 100_000) },
+    reference: { try await commitsBesideListeners($0, listeners: 1) }),
+  Row(
+    ["start to first answer, 1,000,000 documents / empty directory", "the same, memory when idle"],
+    goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
+    measure: { try await startLoaded($0, documents: 1_000_000) },
+    reference: { try await Array(startEmpty($0).prefix(2)) }),
+]
+
+private let longRealtimeRows = [
   Row(
     "Realtime Database fan-out, 10,000 listeners / bare broadcast", goal: "0.80", unit: "messages/s",
     in: .realtime, measure: { try await fanOut($0, listeners: 10_000) },

@@ -71,9 +71,9 @@ final class ManagedAtomicCount: Sendable {
   var value: Int { box.withLockedValue { $0 } }
 }
 
-/// Waits until something holds, for half a minute at most.
-func waitUntil(_ what: @autoclosure () -> String, _ holds: () -> Bool) async throws {
-  let deadline = ContinuousClock.now + .seconds(30)
+/// Waits until something holds, for half a minute at most unless it is given more time.
+func waitUntil(_ what: @autoclosure () -> String, seconds: Int = 30, _ holds: () -> Bool) async throws {
+  let deadline = ContinuousClock.now + .seconds(seconds)
   while !holds() {
     if ContinuousClock.now > deadline { throw BenchmarkFailure(what()) }
     try await Task.sleep(for: .milliseconds(20))

@@ -9,6 +9,8 @@ struct Row {
   enum Suite: String {
     /// `make bench`.
     case standard
+    /// `make bench-firestore`: what takes minutes.
+    case firestore
     /// `make bench-realtime`: what takes minutes.
     case realtime
     /// `make bench-large`: what takes a large disk.
@@ -26,7 +28,7 @@ struct Row {
 
   /// A row of one figure.
   init(
-    _ name: String, goal: String, unit: String, in suite: Suite = .standard,
+    _ name: String, goal: String, unit: String, in suite: Suite = .standard, mostRounds: Int = .max,
     measure: @escaping @Sendable (Setting) async throws -> Double,
     reference: @escaping @Sendable (Setting) async throws -> Double
   ) {
@@ -34,6 +36,7 @@ struct Row {
     names = [name]
     goals = [goal]
     units = [unit]
+    self.mostRounds = mostRounds
     self.measure = { [try await measure($0)] }
     self.reference = { [try await reference($0)] }
   }
@@ -53,8 +56,19 @@ struct Row {
     self.reference = reference
   }
 
-  /// Runs the rounds and prints a line for each figure.
-  func print(_ setting: Setting, rounds: Int, referenceOnly: Bool) async throws {
+  /// Runs the rounds and prints a line for each figure, or one that says why there are none; false then.
+  func print(_ setting: Setting, rounds: Int, referenceOnly: Bool) async -> Bool {
+    do {
+      try await run(setting, rounds: rounds, referenceOnly: referenceOnly)
+      return true
+    } catch {
+      let reason = "\(error)".split(whereSeparator: \.isNewline).joined(separator: " ")
+      say("| \(names[0]) | failed: \(reason.replacing("|", with: "/")) | | | \(goals[0]) | |")
+      return false
+    }
+  }
+
+  private func run(_ setting: Setting, rounds: Int, referenceOnly: Bool) async throws {
     var measured = [[Double]](repeating: [], count: names.count)
     var references = measured
     var times: [Double] = []

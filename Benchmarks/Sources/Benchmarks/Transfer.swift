@@ -1,7 +1,6 @@
 // Whole databases in and out as JSON over REST.
 
 import Foundation
-import NIOConcurrencyHelpers
 import NIOCore
 
 /// Megabytes per second of an import, and the server's memory at its peak beyond that before, in megabytes.
@@ -19,7 +18,7 @@ func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
 
 /// The same of an export.
 func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
-  let directory = try await setting.databases.directory(megabytes: megabytes, setting)
+  let directory = try await filledDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   let before = try server.residentBytes()
@@ -33,33 +32,21 @@ func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   return [rate, Double(try server.peakBytes() - before) / 1e6]
 }
 
+/// The directory of a database of that much JSON, filled if no other measurement has done so.
+func filledDirectory(_ setting: Setting, megabytes: Int) async throws -> String {
+  try await setting.databases.directory("realtime-\(megabytes)", setting) { directory in
+    let server = try setting.startHearth(["--data", directory], database: true)
+    defer { server.stop() }
+    try await fill(server, megabytes: megabytes, setting)
+  }
+}
+
 private func fill(_ server: ChildProcess, megabytes: Int, _ setting: Setting) async throws {
   let records = JSONRecords(megabytes: megabytes)
   let status = try await HTTPTransfer.put(
     "/data.json?ns=bench&print=silent&writeSizeLimit=unlimited", port: server.port, on: setting.group,
     pieces: records)
   guard status == 204 else { throw BenchmarkFailure("the import answered \(status)") }
-}
-
-/// Databases of some sizes in directories of their own, filled when they are first wanted.
-final class FilledDatabases: Sendable {
-  private let directories = NIOLockedValueBox<[Int: String]>([:])
-
-  func directory(megabytes: Int, _ setting: Setting) async throws -> String {
-    if let known = directories.withLockedValue({ $0[megabytes] }) { return known }
-    let path = try setting.temporaryDirectory()
-    directories.withLockedValue { $0[megabytes] = path }
-    let server = try setting.startHearth(["--data", path], database: true)
-    defer { server.stop() }
-    try await fill(server, megabytes: megabytes, setting)
-    return path
-  }
-
-  func removeAll() {
-    for path in directories.withLockedValue({ $0.values }) {
-      try? FileManager.default.removeItem(atPath: path)
-    }
-  }
 }
 
 /// The JSON text of many records in groups of a thousand, in pieces.

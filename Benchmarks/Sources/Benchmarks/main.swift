@@ -1,4 +1,4 @@
-// `make bench`, `make bench-realtime`, `make bench-large`: see Rows.swift for what each measures.
+// `make bench`, `make bench-firestore`, `make bench-realtime`, `make bench-large`: see the rows for what each measures.
 
 import Foundation
 import NIOPosix
@@ -10,30 +10,41 @@ func option(_ name: String, _ fallback: String) -> String {
   return arguments[at + 1]
 }
 
-func printTable() async throws {
-  guard let suite = Row.Suite(rawValue: option("--suite", "standard")) else {
-    throw BenchmarkFailure("--suite is standard, realtime or large")
+/// Prints the table. A row that fails says why, and the others go on; false if any did.
+func printTable() async throws -> Bool {
+  let name = option("--suite", "standard")
+  let suite = Row.Suite(rawValue: name)
+  guard suite != nil || name == "all" else {
+    throw BenchmarkFailure("--suite is standard, firestore, realtime, large, or all for all but large")
   }
+  let only = option("--only", "")
+  let chosen = rows.filter { row in
+    (suite.map { $0 == row.suite } ?? (row.suite != .large))
+      && (only.isEmpty || row.names.contains { $0.contains(only) })
+  }
+  guard !chosen.isEmpty else { throw BenchmarkFailure("no row of suite \(name) contains \"\(only)\"") }
   let setting = Setting(
     hearth: option("--hearth", "../.build/release/hearth"), own: arguments[0],
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
   defer { setting.databases.removeAll() }
   let rounds = Int(option("--rounds", "5")) ?? 5
-  let only = option("--only", "")
   let referenceOnly = arguments.contains("--reference-only")
   say("| measurement / reference | Hearth | reference | ratio | goal | Hearth's processor time a call |")
   say("|---|---|---|---|---|---|")
-  for row in rows where row.suite == suite && (only.isEmpty || row.names[0].contains(only)) {
-    try await row.print(setting, rounds: rounds, referenceOnly: referenceOnly)
+  var allSucceeded = true
+  for row in chosen where await !row.print(setting, rounds: rounds, referenceOnly: referenceOnly) {
+    allSucceeded = false
   }
+  return allSucceeded
 }
 
 do {
   switch arguments.dropFirst().first {
-  case "bare-http2": try await BareHTTP2Server.run()
+  case "bare-http2": try await BareHTTP2Server.run(.document)
+  case "bare-streams": try await BareHTTP2Server.run(.stream)
   case "bare-websocket": try await BareWebSocketServer.run(.broadcast)
   case "bare-echo": try await BareWebSocketServer.run(.echo)
-  default: try await printTable()
+  default: if try await !printTable() { exit(1) }
   }
 } catch {
   FileHandle.standardError.write(Data("benchmarks: \(error)\n".utf8))

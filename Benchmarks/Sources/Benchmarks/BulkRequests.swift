@@ -1,0 +1,127 @@
+// Commit requests of many documents each, encoded before the clock starts and filled in as they are sent: the load
+// generator shares the machine with the server, and encoding a million documents takes a while.
+
+import FirestoreProtobuf
+import NIOCore
+import SwiftProtobuf
+
+/// Requests that write the documents of a collection, 500 each. Each owner has 100 of them.
+struct BulkRequests: Sendable {
+  static let perRequest = 500
+  static let perOwner = 100
+
+  /// Where a document's own bytes begin in the template.
+  private struct Places {
+    var id: Int
+    var title: Int
+    var owner: Int
+    var rank: Int
+  }
+
+  let count: Int
+  private let template: ByteBuffer
+  private let places: [Places]
+
+  private static let idDigits = 20
+  private static let titleDigits = 9
+  private static let ownerDigits = 6
+  /// Ranks are this and more, so that each takes four bytes.
+  private static let leastRank = 1 << 21
+
+  /// Requests that write `count` documents, a multiple of 500.
+  init(count: Int) throws {
+    precondition(count % Self.perRequest == 0)
+    self.count = count
+    let id = String(repeating: "0", count: Self.idDigits)
+    let title = "document " + String(repeating: "0", count: Self.titleDigits)
+    let owner = Self.owner(0)
+    var bytes: [UInt8] = try Google_Firestore_V1_CommitRequest.with {
+      $0.database = BenchmarkDocument.database
+    }.serializedBytes()
+    var places: [Places] = []
+    for seed in 0..<Self.perRequest {
+      var fields = BenchmarkDocument.fields(seed)
+      fields["title"] = .with { $0.stringValue = title + " of the benchmark's collection" }
+      fields["owner"] = .with { $0.stringValue = owner }
+      fields["rank"] = .with { $0.integerValue = Int64(Self.leastRank) }
+      let write: [UInt8] = try Google_Firestore_V1_CommitRequest.with {
+        $0.writes = [
+          .with {
+            $0.update = .with {
+              $0.name = BenchmarkDocument.name(id)
+              $0.fields = fields
+            }
+          }
+        ]
+      }.serializedBytes()
+      func place(behind text: [UInt8], of length: Int) throws -> Int {
+        guard let at = write.firstPlace(of: text) else {
+          throw BenchmarkFailure("an encoded document lacks what is to be filled in")
+        }
+        return bytes.count + at + text.count - length
+      }
+      // The tag of an integer, and the least rank as protobuf writes it.
+      let rank: [UInt8] = [0x10, 0x80, 0x80, 0x80, 0x01]
+      places.append(
+        Places(
+          id: try place(behind: Array(("items/" + id).utf8), of: Self.idDigits),
+          title: try place(behind: Array(title.utf8), of: Self.titleDigits),
+          owner: try place(behind: Array(owner.utf8), of: Self.ownerDigits),
+          rank: try place(behind: rank, of: 4)))
+      bytes += write
+    }
+    template = framed(bytes)
+    self.places = places
+  }
+
+  /// How many requests there are.
+  var requests: Int { count / Self.perRequest }
+
+  /// How many owners there are.
+  static func owners(of count: Int) -> Int { count / perOwner }
+
+  /// An owner's name.
+  static func owner(_ number: Int) -> String {
+    let digits = String(number)
+    return "user-" + String(repeating: "0", count: ownerDigits - digits.utf8.count) + digits
+  }
+
+  /// One of the requests, framed. Ids do not come in order, as those that clients make do not.
+  func request(_ index: Int) -> ByteBuffer {
+    var buffer = template
+    let frame = buffer.readerIndex + 5
+    for (offset, place) in places.enumerated() {
+      let number = index * Self.perRequest + offset
+      let scrambled = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
+      buffer.setDigits(scrambled, at: frame + place.id, count: Self.idDigits)
+      buffer.setDigits(UInt64(number), at: frame + place.title, count: Self.titleDigits)
+      buffer.setDigits(
+        UInt64(number % Self.owners(of: count)), at: frame + place.owner, count: Self.ownerDigits)
+      let rank = Self.leastRank + number
+      for byte in 0..<4 {
+        let bits = UInt8(rank >> (7 * byte) & 0x7F)
+        buffer.setInteger(byte < 3 ? bits | 0x80 : bits, at: frame + place.rank + byte)
+      }
+    }
+    return buffer
+  }
+}
+
+extension ByteBuffer {
+  /// Writes a number's last digits over what is there.
+  mutating func setDigits(_ number: UInt64, at index: Int, count: Int) {
+    var rest = number
+    for place in (index..<(index + count)).reversed() {
+      setInteger(UInt8(ascii: "0") + UInt8(rest % 10), at: place)
+      rest /= 10
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Where some bytes occur first.
+  func firstPlace(of pattern: [UInt8]) -> Int? {
+    guard count >= pattern.count else { return nil }
+    return (0...(count - pattern.count)).first { self[$0..<($0 + pattern.count)].elementsEqual(pattern) }
+  }
+}

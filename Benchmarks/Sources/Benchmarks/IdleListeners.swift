@@ -1,0 +1,57 @@
+// What those that only listen cost: the server's memory, and other clients' writes.
+
+import Foundation
+import NIOCore
+
+/// Durable commits per second in a collection of a million documents, while so many targets wait for other documents of
+/// it, a thousand on a stream.
+func commitsBesideListeners(_ setting: Setting, listeners: Int) async throws -> Double {
+  let directory = try await loadedDirectory(setting, documents: 1_000_000)
+  let server = try setting.startHearth(["--data", directory], database: false)
+  defer { server.stop() }
+  let load = try await ListenLoad.connect(server, setting, connections: min(4, listeners))
+  let perStream = 1000
+  var opened = 0
+  while opened < listeners {
+    let targets = opened..<min(opened + perStream, listeners)
+    try await load.open(stream: opened / perStream, targets: targets)
+    opened = targets.upperBound
+    // What is asked for is answered before more is.
+    try await load.wait(for: opened)
+  }
+  let rate = try await commitRate(server, setting)
+  try load.check()
+  await load.close()
+  return rate
+}
+
+/// Bytes of the server's memory per Listen stream with one target.
+func idleStream(_ setting: Setting, streams: Int) async throws -> Double {
+  let server = try setting.startHearth(["--ephemeral"], database: false)
+  defer { server.stop() }
+  return try await idleStreamBytes(server, setting, streams)
+}
+
+/// The same of a stream of a bare NIOHTTP2 server.
+func bareIdleStream(_ setting: Setting, streams: Int) async throws -> Double {
+  let server = try setting.startBare("bare-streams")
+  defer { server.stop() }
+  return try await idleStreamBytes(server, setting, streams)
+}
+
+private func idleStreamBytes(_ server: ChildProcess, _ setting: Setting, _ count: Int) async throws -> Double
+{
+  let load = try await ListenLoad.connect(server, setting, connections: 20)
+  // The first streams pay for what is shared: they are not counted.
+  let first = 200
+  for number in 0..<first { try await load.open(stream: number, targets: number..<(number + 1)) }
+  try await load.wait(for: first)
+  let before = try server.residentBytes()
+  for number in first..<(first + count) {
+    try await load.open(stream: number, targets: number..<(number + 1))
+  }
+  try await load.wait(for: first + count)
+  let after = try server.residentBytes()
+  await load.close()
+  return Double(after - before) / Double(count)
+}

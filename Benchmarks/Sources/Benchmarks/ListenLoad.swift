@@ -1,0 +1,80 @@
+// Listen streams that do nothing but wait, many on a connection.
+
+import FirestoreProtobuf
+import NIOConcurrencyHelpers
+import NIOCore
+import SwiftProtobuf
+
+/// The targets of many Listen streams, and how far they have got.
+final class ListenLoad: Sendable {
+  private struct State {
+    var current = 0
+    var ended: String?
+  }
+
+  private let state = NIOLockedValueBox(State())
+  private let connections: [GRPCConnection]
+
+  private init(_ connections: [GRPCConnection]) { self.connections = connections }
+
+  static func connect(_ server: ChildProcess, _ setting: Setting, connections: Int) async throws -> ListenLoad
+  {
+    var opened: [GRPCConnection] = []
+    for _ in 0..<connections {
+      opened.append(try await GRPCConnection.connect(port: server.port, on: setting.group))
+    }
+    return ListenLoad(opened)
+  }
+
+  /// Opens one more stream, and asks for the targets with these numbers: each has a filter that nobody else has and that
+  /// nothing matches. Its connection is the next in turn.
+  func open(stream number: Int, targets: Range<Int>) async throws {
+    let stream = try await connections[number % connections.count].open(
+      path: "/google.firestore.v1.Firestore/Listen",
+      onMessage: { [state] in
+        // A target change that says CURRENT: field 2 of the answer, whose field 1 is 3.
+        let bytes = $0.readableBytesView
+        guard let first = bytes.first, first == 0x12, bytes.count >= 4 else { return }
+        if bytes[bytes.startIndex + 2] == 0x08, bytes[bytes.startIndex + 3] == 0x03 {
+          state.withLockedValue { $0.current += 1 }
+        }
+      },
+      onEnd: { [state] failure in state.withLockedValue { $0.ended = failure } })
+    for number in targets { stream.send(try Self.request(target: number)) }
+  }
+
+  /// Waits until so many targets are current.
+  func wait(for targets: Int) async throws {
+    try await waitUntil(
+      "\(state.withLockedValue { $0.current }) of \(targets) targets became current", seconds: 240
+    ) {
+      state.withLockedValue { $0.current >= targets || $0.ended != nil }
+    }
+    try check()
+  }
+
+  /// Throws if a stream has ended.
+  func check() throws {
+    if let ended = state.withLockedValue({ $0.ended }) {
+      throw BenchmarkFailure("a Listen stream ended with \(ended)")
+    }
+  }
+
+  func close() async {
+    for connection in connections { await connection.close() }
+  }
+
+  private static func request(target number: Int) throws -> ByteBuffer {
+    let request = Google_Firestore_V1_ListenRequest.with {
+      $0.database = BenchmarkDocument.database
+      $0.addTarget = .with {
+        $0.targetID = Int32(number + 1)
+        $0.query = .with {
+          $0.parent = BenchmarkDocument.parent
+          $0.structuredQuery = BenchmarkDocument.query(owner: "listener-\(number)")
+        }
+      }
+    }
+    return framed(try request.serializedBytes())
+  }
+}
