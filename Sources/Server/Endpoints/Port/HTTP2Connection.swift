@@ -1,15 +1,17 @@
 // The pipeline of one HTTP/2 connection: frames, streams, budgets against floods, and a graceful end.
 //
-// Invariants: the peer's pings are answered and never punished by themselves; a peer that floods resets or control
-// frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish.
+// Invariants: the peer's pings are answered, and never punished while it asks and is answered; a peer that floods resets
+// or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish.
 
+import Logging
 import NIOCore
 import NIOHTTP2
 
 enum HTTP2Connection {
   /// Installs the handlers at the end of an active channel's pipeline, on its event loop.
   static func install(
-    on channel: any Channel, limits: HTTP2Limits, streams: @escaping @Sendable (any Channel) throws -> Void
+    on channel: any Channel, limits: HTTP2Limits, log: Logger,
+    streams: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
     let lifetime = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: channel.eventLoop,
@@ -21,6 +23,7 @@ enum HTTP2Connection {
       SilentPeerHandler(
         allowed: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
     )
+    try pipeline.addHandler(HTTP2FloodHandler(limits, log))
     _ = try pipeline.configureHTTP2Pipeline(
       mode: .server,
       connectionConfiguration: connection(limits),
@@ -44,7 +47,11 @@ enum HTTP2Connection {
     ]
     configuration.targetWindowSize = limits.connectionWindow
     configuration.maximumRecentlyResetStreams = 200
-    configuration.controlFrameRateLimit.maximumCount = limits.maximumControlFrames
+    // A connection may be old: the rate below says more than the sum.
+    configuration.maximumConnectionGlitches = .max
+    // `HTTP2FloodHandler` has counted these, and by what they are answered with.
+    configuration.controlFrameRateLimit.maximumCount = uncounted
+    configuration.controlFrameRateLimit.windowLength = .nanoseconds(1)
     return configuration
   }
 
@@ -53,10 +60,14 @@ enum HTTP2Connection {
     configuration.targetWindowSize = limits.streamWindow
     configuration.outboundBufferSizeHighWatermark = limits.outboundHighWatermark
     configuration.outboundBufferSizeLowWatermark = limits.outboundLowWatermark
-    configuration.streamResetFrameRateLimit.maximumCount = limits.maximumResets
-    configuration.streamErrorRateLimit.maximumCount = limits.maximumResets
+    configuration.streamResetFrameRateLimit.maximumCount = uncounted
+    configuration.streamResetFrameRateLimit.windowLength = .nanoseconds(1)
+    configuration.streamErrorRateLimit.maximumCount = limits.maximumStreamErrors
     return configuration
   }
+
+  /// More frames than can come within a nanosecond.
+  private static let uncounted = 64
 }
 
 /// Closes a connection whose framing is broken. The HTTP/2 handler has sent GOAWAY with the reason by then; errors
@@ -66,6 +77,6 @@ private final class ConnectionErrorHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if error is NIOHTTP2Errors.StreamError { return }
-    context.close(promise: nil)
+    context.channel.cutOff()
   }
 }

@@ -111,6 +111,12 @@ final class InboundTurns: ChannelDuplexHandler {
     context.close(mode: mode, promise: promise)
   }
 
+  /// Closes the connection at once: nothing that waits is handed on, and TLS says no goodbye.
+  fileprivate func cutOff() {
+    guard let context else { return }
+    close(context: context, mode: .all, promise: nil)
+  }
+
   // MARK: Turns
 
   /// Hands on some of what waits. How long that took is what the loop is left to others afterwards.
@@ -207,6 +213,17 @@ final class InboundTurns: ChannelDuplexHandler {
     guard let memory else { return }
     _ = memory.hold(waitingBytes, insteadOf: memory.held)
     if waitingBytes == 0 { self.memory = nil }
+  }
+}
+
+extension Channel {
+  /// Closes a connection whose peer deserves no more work, on its event loop.
+  func cutOff() {
+    if let turns = try? pipeline.syncOperations.handler(type: InboundTurns.self) {
+      turns.cutOff()
+    } else {
+      close(promise: nil)
+    }
   }
 }
 

@@ -69,7 +69,7 @@ public final class ListeningPort: Sendable {
               NIOSSLServerHandler(context: context), name: PortProtocols.encryption)
           }
           try channel.pipeline.syncOperations.addHandler(
-            ProtocolSniffer(protocols: protocols, limits: limits))
+            ProtocolSniffer(protocols: protocols, limits: limits, log: log))
         }
       }
     do {

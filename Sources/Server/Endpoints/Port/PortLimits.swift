@@ -69,11 +69,13 @@ public struct HTTP2Limits: Sendable {
   public var maximumMessageSize = 17 << 20
   /// How long the request of a method that takes one message may be on its way.
   public var requestTimeout: TimeAmount = .seconds(60)
-  /// Streams the peer may reset within 30 seconds before the connection is ended (rapid reset).
-  public var maximumResets = 2_000
-  /// PING, SETTINGS and PRIORITY frames within 30 seconds. Generous, since genuine clients ping to keep alive and
-  /// to measure bandwidth, and must never see GOAWAY for it.
-  public var maximumControlFrames = 3_000
+  /// What may be sent that asks for nothing or takes back what was asked: a reset or settings cost ten, a ping, a window
+  /// update or a frame of no known type one; an answer brings ten for its head and up to ten for a piece of its body.
+  /// A peer beyond it is cut off. Genuine clients reset as many answered streams at once as may be open, and some ping
+  /// with each answer to measure bandwidth: they must never see GOAWAY for it.
+  public var credit = PeerCreditLimits(initial: 2_000, perSecond: 500, maximum: 12_000)
+  /// Frames within 30 seconds that break the rules of their stream alone, before the connection is ended.
+  public var maximumStreamErrors = 200
   /// How long a connection without streams is kept.
   public var idleTimeout: TimeAmount = .minutes(10)
   /// After how long a silence the peer is asked by PING whether it is still there.

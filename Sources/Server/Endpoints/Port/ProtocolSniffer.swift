@@ -4,6 +4,7 @@
 // A connection that does not decide within the handshake timeout, TLS included, is closed. Handlers that join an
 // active channel miss `channelActive` and would never start their timers, so it is fired for them here.
 
+import Logging
 import NIOCore
 import NIOHTTP2
 
@@ -32,13 +33,15 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
 
   private let protocols: PortProtocols
   private let limits: PortLimits
+  private let log: Logger
   private var received: ByteBuffer?
   private var timeout: Scheduled<Void>?
   private var decided = false
 
-  init(protocols: PortProtocols, limits: PortLimits) {
+  init(protocols: PortProtocols, limits: PortLimits, log: Logger) {
     self.protocols = protocols
     self.limits = limits
+    self.log = log
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -90,7 +93,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   private func install(_ sniffed: SniffedProtocol, context: ChannelHandlerContext) throws {
     if sniffed == .http2, let makeStreams = protocols.http2 {
       try HTTP2Connection.install(
-        on: context.channel, limits: limits.http2, streams: try makeStreams(context.channel))
+        on: context.channel, limits: limits.http2, log: log, streams: try makeStreams(context.channel))
     } else {
       try protocols.http1(context.channel)
       context.fireChannelActive()

@@ -37,6 +37,8 @@ public struct RealtimeEndpointLimits: Sendable {
   public var pingAfter = TimeAmount.seconds(45)
   /// How long a WebSocket may be silent before it counts as lost.
   public var lostAfter = TimeAmount.seconds(75)
+  /// The pings, and the pieces of messages with nothing in them, that a WebSocket may send; a piece of a message brings one.
+  public var socketCredit = PeerCreditLimits(initial: 2_000, perSecond: 500, maximum: 2_000)
   /// How often an event stream says that it is alive.
   public var eventStreamKeepAlive = TimeAmount.seconds(30)
 

@@ -63,6 +63,8 @@ final class SocketHandler: ChannelDuplexHandler {
   private var isDraining = false
   private var lastRead = NIODeadline.now()
   private var pinged = false
+  /// For pings, and pieces of messages with nothing in them.
+  private var credit: PeerCredit
 
   /// - Parameters:
   ///   - shared: the HTTP connection that becomes a WebSocket.
@@ -73,6 +75,7 @@ final class SocketHandler: ChannelDuplexHandler {
     self.incoming = incoming
     memory = shared.memory
     lingerTimeout = shared.port.lingerTimeout
+    credit = PeerCredit(endpoint.limits.socketCredit, at: lastRead)
     assembler = MessageAssembler(maximumBytes: endpoint.limits.messageBytes)
     budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: true)
   }
@@ -154,6 +157,7 @@ final class SocketHandler: ChannelDuplexHandler {
     guard !frame.rsv1, !frame.rsv2, !frame.rsv3 else {
       return close(code: 1002, "reserved bits without an extension")
     }
+    guard affords(frame) else { return endFlood(context) }
     switch frame.opcode {
     case .text:
       guard fragments == nil else { return close(code: 1002, "a message inside a message") }
@@ -175,6 +179,30 @@ final class SocketHandler: ChannelDuplexHandler {
     case .binary: close(code: 1003, "text frames only")
     default: close(code: 1002, "unknown frame")
     }
+  }
+
+  /// Whether the peer may send this frame: what carries nothing of a message costs credit, what does brings some.
+  private func affords(_ frame: WebSocketFrame) -> Bool {
+    switch frame.opcode {
+    case .ping, .pong: break
+    case .continuation where frame.length == 0: break
+    default:
+      credit.earn(1)
+      return true
+    }
+    credit.charge(1)
+    if credit.isSpent { credit.fill(at: lastRead) }
+    return !credit.isSpent
+  }
+
+  private func endFlood(_ context: ChannelHandlerContext) {
+    isClosing = true
+    incoming.isDiscarding = true
+    endpoint.log.info("connection cut off: too many WebSocket pings or empty frames")
+    var frame = context.channel.allocator.buffer(capacity: 64)
+    frame.writeCloseFrame(code: 1008, reason: "too many pings or empty frames")
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    context.channel.cutOff()
   }
 
   private func continuation(_ frame: WebSocketFrame) {
