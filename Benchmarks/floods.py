@@ -2,178 +2,46 @@
 
 For each kind of flood: how long a connection of it lives, what the server then holds, and the p99 of honest GetDocument
 calls (four connections of gRPC, each with one call in flight) beside it, over the p99 in the same run just before. The
-attackers connect again as soon as they are cut off. They run on the same machine: what they take of the processors
-counts, too.
+attackers connect again as soon as they are cut off or told to go away. They run on the same machine: what they take of
+the processors counts, too, and the first row says how much that is. With `--lives` instead: how long one connection of
+each kind is let live, all at once, up to `--seconds` (the slow ones take minutes).
 """
 
 import argparse
+import collections
 import multiprocessing
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 import grpc
 from google.cloud.firestore_v1.types import CommitRequest, Document, GetDocumentRequest, Value, Write
 
-DATABASE = "projects/demo-floods/databases/(default)"
-SERVICE = "/google.firestore.v1.Firestore/"
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RESET, SETTINGS, PING, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
+from flood_kinds import DATABASE, FLOODS, SERVICE
+
+Ports = collections.namedtuple("Ports", "firestore database sink")
 
 
-def frame(kind, flags, stream, payload=b""):
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
-
-def literal(name, value):
-    """A header that no table of HPACK remembers; lengths below 127."""
-    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-
-
-def request_headers(method):
-    pairs = [(":method", "POST"), (":scheme", "http"), (":path", SERVICE + method), (":authority", "localhost"),
-             ("content-type", "application/grpc"), ("te", "trailers"), ("authorization", "Bearer owner")]
-    return b"".join(literal(name, value) for name, value in pairs)
-
-
-def get_message(document):
-    body = GetDocumentRequest.serialize(GetDocumentRequest(name=f"{DATABASE}/documents/{document}"))
-    return b"\0" + len(body).to_bytes(4, "big") + body
-
-
-class Peer:
-    """A raw connection; `alive` is false once the server has closed or said GOAWAY."""
-
-    def __init__(self, port, http2=True, settings=b"", reads=True):
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.reads = reads
-        if not reads:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        # A send that waits is held up by the server, not cut off by it.
-        self.socket.settimeout(60)
-        if http2:
-            self.send(PREFACE + frame(SETTINGS, 0, 0, settings))
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def drain(self):
-        """Takes what has come; raises once the connection is over."""
-        if not self.reads:
-            return
-        self.socket.setblocking(False)
-        try:
-            while True:
-                got = self.socket.recv(1 << 16)
-                if not got:
-                    raise ConnectionResetError
-        except BlockingIOError:
-            pass
-        finally:
-            self.socket.settimeout(60)
-
-
-def rapid_reset(port, until):
-    headers, stream, peer = request_headers("GetDocument"), 1, Peer(port)
-    while time.monotonic() < until:
-        batch = b""
-        for _ in range(50):
-            batch += frame(HEADERS, 4, stream, headers) + frame(RESET, 0, stream, (8).to_bytes(4, "big"))
-            stream += 2
-        peer.send(batch)
-        peer.drain()
-    return peer
-
-
-def control(kind, payload):
-    def flood(port, until):
-        peer = Peer(port)
-        while time.monotonic() < until:
-            peer.send(frame(kind, 0, 0, payload) * 50)
-            peer.drain()
-        return peer
-    return flood
-
-
-def continuation(port, until):
-    peer = Peer(port)
-    peer.send(frame(HEADERS, 0, 1, request_headers("GetDocument")))
-    while time.monotonic() < until:
-        peer.send(frame(CONTINUATION, 0, 1, literal("x-" + "a" * 20, "b" * 100) * 8))
-        peer.drain()
-    return peer
-
-
-def zero_window(port, until):
-    """Asks for large documents and leaves no room for an answer."""
-    peer = Peer(port, settings=(4).to_bytes(2, "big") + (0).to_bytes(4, "big"))
-    headers, message, stream = request_headers("GetDocument"), get_message("floods/large"), 1
-    while time.monotonic() < until:
-        if stream < 1_800:  # below the limit of open streams
-            peer.send(frame(HEADERS, 4, stream, headers) + frame(DATA, 1, stream, message))
-            stream += 2
-        else:
-            time.sleep(0.05)
-        peer.drain()
-    return peer
-
-
-def never_reads(port, until):
-    """Asks for large documents over REST, one after the other, and takes nothing."""
-    peer = Peer(port, http2=False, reads=False)
-    request = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    peer.socket.settimeout(0.2)
-    rest = request * 200
-    while time.monotonic() < until:
-        try:
-            if rest:
-                rest = rest[peer.socket.send(rest):]
-            else:
-                time.sleep(0.2)
-        except TimeoutError:
-            pass
-        # The end shows in the connection's state, behind what waits unread: CLOSE or CLOSE_WAIT.
-        if peer.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in (7, 8):
-            raise ConnectionResetError
-    return peer
-
-
-def slow_loris(port, until):
-    """A request's head, a byte at a time."""
-    peer = Peer(port, http2=False)
-    peer.send(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-    while time.monotonic() < until:
-        peer.send(b"a")
-        time.sleep(0.25)
-        peer.drain()
-    return peer
-
-
-FLOODS = {
-    "rapid reset": (rapid_reset, 8), "PING": (control(PING, b"\0" * 8), 8), "SETTINGS": (control(SETTINGS, b""), 8),
-    "CONTINUATION": (continuation, 8), "zero window": (zero_window, 8), "never reads": (never_reads, 32),
-    "slow loris": (slow_loris, 200),
-}
-
-
-def attack(name, port, seconds, results):
+def attack(name, ports, seconds, results):
     """One attacker: connects again as soon as it is cut off."""
     flood, _ = FLOODS[name]
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         began = time.monotonic()
         try:
-            flood(port, until)
+            flood(ports, until)
             results.put(None)
         except OSError:
             results.put(time.monotonic() - began)
 
 
-def attackers(name, port, count, seconds, results):
-    threads = [threading.Thread(target=attack, args=(name, port, seconds, results)) for _ in range(count)]
+def attackers(name, ports, count, seconds, results):
+    threads = [threading.Thread(target=attack, args=(name, ports, seconds, results)) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -190,7 +58,7 @@ def honest(port, seconds, results):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             began = time.monotonic()
-            call(request, metadata=[("authorization", "Bearer owner")], timeout=60)
+            call(request, metadata=[("authorization", "Bearer owner")], timeout=60, wait_for_ready=True)
             latencies.append(time.monotonic() - began)
     results.put(latencies)
 
@@ -211,61 +79,102 @@ def resident(process):
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
 
 
-def fill(port):
+def fill(ports):
     def text(value):
         return Value(string_value=value)
     writes = [
         Write(update=Document(name=f"{DATABASE}/documents/floods/small", fields={"t": text("x" * 300)})),
         Write(update=Document(name=f"{DATABASE}/documents/floods/large", fields={"t": text("x" * 1_000_000)})),
     ]
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{ports.firestore}") as channel:
         channel.unary_unary(SERVICE + "Commit", request_serializer=CommitRequest.serialize)(
             CommitRequest(database=DATABASE, writes=writes), metadata=[("authorization", "Bearer owner")])
+    urllib.request.urlopen(urllib.request.Request(
+        f"http://127.0.0.1:{ports.database}/large.json?ns=demo-floods&print=silent", method="PUT",
+        data=b'"' + b"x" * 1_000_000 + b'"')).read()
+
+
+def swallow(listener):
+    """The sink: takes connections and throws away what they send."""
+    def take(connection):
+        while connection.recv(1 << 16):
+            pass
+    while True:
+        threading.Thread(target=take, args=(listener.accept()[0],), daemon=True).start()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hearth", default=".build/release/hearth")
     parser.add_argument("--seconds", type=float, default=8, help="of each flood")
-    parser.add_argument("--only", default="", help="floods whose name holds this")
+    parser.add_argument("--only", default="", help="floods whose names hold one of these, split at commas")
     parser.add_argument("--rounds", type=int, default=3, help="of each flood; the medians are printed")
+    parser.add_argument("--lives", action="store_true", help="how long one connection of each kind lives")
     options = parser.parse_args()
+    listener = socket.create_server(("127.0.0.1", 0))
+    sink = multiprocessing.Process(target=swallow, args=(listener,), daemon=True)
+    sink.start()
     with tempfile.TemporaryDirectory() as directory:
         server = subprocess.Popen(
             [options.hearth, "serve", "--emulator", "--data", directory, "--firestore-port", "0",
-             "--database-port", "0", "--log-level", "critical"], stdout=subprocess.PIPE, text=True)
+             "--database-port", "0", "--hub-port", "0", "--log-level", "critical"], stdout=subprocess.PIPE, text=True)
         try:
-            port = 0
+            found = {}
             for line in server.stdout:
-                if line.startswith("Cloud Firestore"):
-                    port = int(line.rsplit(":", 1)[1])
+                for name in ("Cloud Firestore", "Realtime Database"):
+                    if line.startswith(name):
+                        found[name] = int(line.rsplit(":", 1)[1])
                 if line.strip() == "ready":
                     break
-            fill(port)
-            latencies(port, 2)
+            ports = Ports(found["Cloud Firestore"], found["Realtime Database"], listener.getsockname()[1])
+            fill(ports)
+            names = [name for name in FLOODS if any(part in name for part in options.only.split(","))]
+            if options.lives:
+                return live(ports, names, options.seconds)
+            latencies(ports.firestore, 2)
+            print(f"Load of the machine at the beginning: {os.getloadavg()[0]:.1f}\n")
             print("| flood | attackers | cut off | life of a connection, median (longest) | MiB before, during | "
                   "calls/s before, during | p99 before, during | ratio |")
             print("|---|---|---|---|---|---|---|---|", flush=True)
-            for name, (_, count) in FLOODS.items():
-                if options.only in name:
-                    measure(server, port, name, count, options)
+            for name in names:
+                measure(server, ports, name, FLOODS[name][1], options)
         finally:
             server.terminate()
             server.wait()
+            sink.terminate()
 
 
-def measure(server, port, name, count, options):
+def live(ports, names, seconds):
+    """Prints how long one connection of each kind lives."""
+    print("| connection | lives | ends with |\n|---|---|---|", flush=True)
+
+    def one(name):
+        began = time.monotonic()
+        try:
+            FLOODS[name][0](ports, began + seconds)
+            print(f"| {name} | open after {seconds:.0f} s | |\n", end="", flush=True)
+        except OSError as error:
+            print(f"| {name} | {time.monotonic() - began:.2f} s | {error} |\n", end="", flush=True)
+
+    threads = [threading.Thread(target=one, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def measure(server, ports, name, count, options):
     rounds = []
     lives = []
     open_at_end = 0
     for _ in range(options.rounds):
         memory = resident(server)
-        rate, _, p99 = latencies(port, options.seconds / 2)
+        rate, _, p99 = latencies(ports.firestore, options.seconds / 2)
         results = multiprocessing.Queue()
-        flood = multiprocessing.Process(target=attackers, args=(name, port, count, options.seconds + 1, results))
+        flood = multiprocessing.Process(target=attackers, args=(name, ports, count, options.seconds + 1, results))
         flood.start()
         time.sleep(0.5)
-        rate_during, _, p99_during = latencies(port, options.seconds)
+        rate_during, _, p99_during = latencies(ports.firestore, options.seconds)
         memory_during = resident(server)
         while flood.is_alive() or not results.empty():
             try:

