@@ -168,11 +168,18 @@ struct BatchRunner: Sendable {
   }
 
   /// Finds out whether a location is larger than one answer may be, on a state that is held.
+  /// - Throws: ``RealtimeError/tooBig``; what the store throws; `CancellationError` once nobody waits any more.
   func measure(_ path: Path, in held: any HeldView) async throws {
-    let sequencer = sequencer
-    try await held.read { view in
-      let view = try sequencer.generations.durable.view(view)
-      try Tree(view: view, cache: nil, limits: sequencer.limits).measure(path)
+    let generations = sequencer.generations
+    var measure = SizeMeasure(path)
+    while !measure.isOver {
+      try Task.checkCancellation()
+      measure = try await held.read { [measure] base in
+        var measure = measure
+        try measure.go(on: generations.durable.view(base), generations.limits)
+        return measure
+      }
+      guard measure.size <= sequencer.limits.responseBytes else { throw RealtimeError.tooBig }
     }
   }
 

@@ -58,27 +58,6 @@ struct Tree {
     return rows >= 0 && bytes >= 0 ? assembler.finish() : nil
   }
 
-  /// Finds out whether a location is within the limit of an answer, without keeping anything of it.
-  /// - Throws: ``RealtimeError/tooBig``; what the store throws.
-  func measure(_ path: Path) throws {
-    let prefix = RowKeys.row(of: path)
-    var last: [UInt8] = []
-    var size = 0
-    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      let suffix = key[prefix.count...]
-      // What a key has in common with the one before is written once.
-      var shared = 0
-      for (a, b) in zip(suffix, last) {
-        if a != b { break }
-        shared += 1
-      }
-      size += suffix.count - shared + 4 + max(value.count - 2, 1)
-      last.replaceSubrange(0..., with: suffix)
-      guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
-      return true
-    }
-  }
-
   /// A location without what lies below its children: visits one row of each child.
   func shallow(at path: Path) throws -> ShallowNode {
     if let node = cache?.node(at: path) { return ShallowNode(node) }
