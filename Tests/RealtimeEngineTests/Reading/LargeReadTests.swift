@@ -166,6 +166,54 @@ struct LargeReadTests {
     #expect(await client.answer(to: right).text == "ok")
   }
 
+  @Test("Many filtered listens on one location put its children into each order once, and show it as it is")
+  func shared() async throws {
+    let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
+    var expected = Node.object(
+      (0..<400).map { (Key("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
+    _ = try await database.set("big", to: expected, as: .anonymous)
+    // It is in memory.
+    let first = Client(database)
+    await first.ask { $0.listen("big", hash: "", request: $1) }
+    let clients = (0..<12).map { _ in Client(database) }
+    var queries: [(client: Client, name: ListenName, query: QuerySpec)] = []
+    var requests: [(Client, Int64)] = []
+    for (which, client) in clients.enumerated() {
+      for number in 0..<10 {
+        let limit = 1 + (which * 10 + number) % 37
+        var query = QuerySpec(ordering: .value, limit: number % 2 == 0 ? .first(limit) : .last(limit))
+        if number % 3 == 0 { query.start = .init(.int(Int64(which * 20 + number))) }
+        if number == 9 { query.limit = nil }
+        let name = ListenName(path: "big", tag: Int64(number))
+        queries.append((client, name, query))
+        requests.append(
+          (client, await client.send { $0.listen("big", query: query, tag: name.tag, hash: "", request: $1) })
+        )
+      }
+    }
+    for round in 0..<200 {
+      let key = Key("k\((round * 31) % 500)")
+      let value: Node = round % 5 == 0 ? .empty : .leaf(.int(Int64((round * 613) % 1_009)))
+      #expect(await first.set(Path(keys: ["big", key]), value).text == "ok")
+      expected = expected.settingChild(key, to: value)
+    }
+    for (client, request) in requests { #expect(await client.answer(to: request).text == "ok no_index") }
+    _ = await first.set("big/last", 1)
+    expected = expected.settingChild("last", to: 1)
+    for client in clients {
+      await client.ask { $0.get("none", request: $1) }
+      var replica = Replica()
+      for (other, name, query) in queries where other === client { replica.start(name, query) }
+      for case .push(let push) in await client.takeTold() { replica.apply(push) }
+      for (other, name, query) in queries where other === client {
+        let known = replica.values[name] ?? .empty
+        #expect(known == expected.window(query), "\(query): \(known.text)")
+      }
+    }
+    // Two where a listen comes just as the first goes on, and as many where a wide one comes late.
+    #expect(database.reading.ordersMade <= 4, "\(database.reading.ordersMade) times")
+  }
+
   @Test("What a failed commit had changed is not part of a read that was under way")
   func failed() async throws {
     let gated = GatedEngine()

@@ -18,7 +18,7 @@ public final class RealtimeDatabase: Sendable {
   let runner: BatchRunner
   private let pump: Task<Void, Never>
   let cleaner: Cleaner
-  private let reading: LargeReading
+  let reading: LargeReading
   private let released: @Sendable () -> Void
 
   /// - Parameters:

@@ -8,8 +8,10 @@ extension SequencedBody {
   /// What a query shows of a location.
   mutating func window(_ query: QuerySpec, at path: Path, for operation: Operation) throws -> Node {
     if !query.showsAll, let keys = try keys(query, at: path) { return try window(keys, at: path) }
-    let (node, index) = try value(at: path, for: operation, in: query.showsAll ? nil : query.ordering)
-    return index?.window(query).content ?? node.window(query)
+    let value = try value(at: path, for: operation, query.showsAll ? nil : query)
+    if query.showsAll { return value.node }
+    return value.views[query]?.content ?? value.indexes[query.ordering]?.window(query).content
+      ?? value.node.window(query)
   }
 
   /// What a query shows of a location's keys.

@@ -74,7 +74,8 @@ final class FanOut {
   ) {
     guard !connection.output.hasEnded else { return }
     let name = ListenName(path: listen.path, tag: listen.tag)
-    if connection.output.listeners[name] != nil { stop(name, of: connection) }
+    let replaced = connection.output.listeners[name]
+    if replaced?.isDefault == true { stop(name, of: connection) }
     let listener = Listener(connection: connection, name: name, query: listen.query)
     let location = root.location(at: listen.path)
     var push: RealtimePush?
@@ -82,17 +83,18 @@ final class FanOut {
       location.listeners.append(listener)
       push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {
-      var queries = location.queries ?? QueryLocation(path: listen.path, node: node)
-      let window = queries.add(listener, prepared.index)
-      location.queries = queries
+      if location.queries == nil { location.queries = QueryLocation(node: node) }
+      let window = location.queries?.add(listener, prepared.location) ?? .empty
       var unshared: RealtimePush?
       push = ListenAnswer(listen).push(for: window, nil, shared: &unshared)
       // Without an index the client chooses from all children; from then on it is told what changes in its window.
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
-        push = RealtimePush(listen.path, .set(node.with(priority: nil)), tag: listen.tag)
+        push = location.tagged.push(node, at: listen.path, tag: listen.tag)
       }
     }
     connection.output.listeners[name] = listener
+    // Only now: the order that it may have been the only one to use is that of the new one.
+    if let replaced, !replaced.isDefault { root.remove(replaced) }
     if listener.isDefault {
       listener.isShadowed = connection.output.defaults.shadow(listen.path)
       connection.output.defaults.insert(listen.path)

@@ -14,13 +14,25 @@ struct ListenAnswer {
 
   /// What was found out beforehand of a value that is large.
   struct Prepared: Sendable {
+    fileprivate enum Answer {
+      case nothing
+      case all
+      case ranges(RealtimePush)
+    }
+
     fileprivate let node: Node
-    fileprivate let push: RealtimePush?
+    fileprivate let answer: Answer
 
     init(_ listen: Operation.Listen, _ node: Node) {
       self.node = node
       var unshared: RealtimePush?
-      push = ListenAnswer(listen).push(for: node, nil, shared: &unshared)
+      let push = ListenAnswer(listen).push(for: node, nil, shared: &unshared)
+      answer =
+        switch push?.body {
+        case nil: .nothing
+        case .rangeMerge?: push.map { .ranges($0) } ?? .nothing
+        default: .all
+        }
     }
   }
 
@@ -31,9 +43,16 @@ struct ListenAnswer {
   ///   - shared: a push of the same value that is still on its way to others; reused, or replaced.
   func push(for node: Node, _ prepared: Prepared?, shared: inout RealtimePush?) -> RealtimePush? {
     if let prepared {
-      if prepared.node.isIdentical(to: node) { return prepared.push }
-      // It has changed since. Its hash is found from those of its parts; comparing all of them again takes long.
-      if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed, node.matches(hash: hash) {
+      if prepared.node.isIdentical(to: node) {
+        switch prepared.answer {
+        case .nothing: return nil
+        case .ranges(let push): return push
+        case .all: break
+        }
+      } else if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed,
+        node.matches(hash: hash)
+      {
+        // It has changed since. Its hash is found from those of its parts; comparing all of them again takes long.
         return nil
       }
     } else if let hash = listen.hash, hash.isEmpty {

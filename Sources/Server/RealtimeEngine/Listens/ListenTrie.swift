@@ -11,8 +11,16 @@ final class ListenTrie {
   var queries: QueryLocation?
   /// The push that told the location's value last, for the next listener that starts before anything changes.
   weak var valuePush: RealtimePush?
+  /// The same for filtered listens that are told all children, by their tags.
+  var tagged = TaggedValues()
 
   var isEmpty: Bool { children.isEmpty && listeners.isEmpty && queries == nil }
+
+  /// Forgets what told a value that has changed.
+  func forgetValue() {
+    valuePush = nil
+    tagged.removeAll()
+  }
 
   /// The location of a path, made if need be.
   func location(at path: Path) -> ListenTrie {
@@ -39,7 +47,7 @@ final class ListenTrie {
       listeners.removeAll { $0 === listener }
     } else {
       queries?.remove(listener)
-      if queries?.views.isEmpty == true { queries = nil }
+      if queries?.isEmpty == true { queries = nil }
     }
     return isEmpty
   }

@@ -1,18 +1,20 @@
 // The window of one filtered query, shared by everyone who listens to it, and what changes in it with a write.
 //
-// Invariant: what listeners were told, applied in order, is `content` at every step; a change of the window is one
-// message, so that no window in between is ever seen.
+// Invariants
+//   1. What listeners were told, applied in order, is `content` at every step; a change of the window is one message, so
+//      that no window in between is ever seen.
+//   2. `content` is what lies in the query's range up to `edge`, or all of the range where there is no edge. So a changed
+//      child costs O(log n), however wide the window is.
 
 import RealtimeModel
 
-/// A filtered query on a location.
-struct QueryView {
+/// The window of a filtered query on a location.
+struct QueryView: Sendable {
   let query: QuerySpec
   /// The children in the window.
   private(set) var content: Node
   /// With the limit reached, the place of the child that a better one pushes out.
   private var edge: OrderingPlace?
-  var listeners: [Listener] = []
 
   init(_ query: QuerySpec, index: OrderedIndex) {
     self.query = query
@@ -36,23 +38,17 @@ struct QueryView {
   ///
   /// - Parameters:
   ///   - index: the location's children after the changes.
-  ///   - keys: the children that changed.
+  ///   - keys: the children that changed, each once.
   ///   - changes: the changes, relative to the location.
   mutating func follow(
-    index: OrderedIndex, keys: [Key], changes: [(path: Path, value: Node)]
+    index: OrderedIndex, keys: some Sequence<Key>, changes: [(path: Path, value: Node)]
   ) -> [(path: Path, value: Node)] {
     let before = content
     if query.showsAll {
       look(at: index)
-    } else if query.limit == nil {
-      for key in keys {
-        let child = index.node.child(key)
-        let isInside = !child.isEmpty && query.contains(OrderingPlace(of: key, child, in: query.ordering))
-        content = content.settingChild(key, to: isInside ? child : .empty)
-      }
     } else {
       guard keys.contains(where: { mayMoveWindow($0, index) }) else { return [] }
-      look(at: index)
+      move(index, keys)
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
@@ -74,11 +70,62 @@ struct QueryView {
   private func mayMoveWindow(_ key: Key, _ index: OrderedIndex) -> Bool {
     if !content.child(key).isEmpty { return true }
     let child = index.node.child(key)
-    guard !child.isEmpty else { return false }
-    let place = OrderingPlace(of: key, child, in: query.ordering)
+    return !child.isEmpty && isInside(OrderingPlace(of: key, child, in: query.ordering))
+  }
+
+  /// Whether a place lies in the range, and not behind the edge.
+  private func isInside(_ place: OrderingPlace) -> Bool {
     guard query.contains(place) else { return false }
     guard let edge else { return true }
-    if case .last = query.limit { return edge < place }
-    return place < edge
+    return isReversed ? edge <= place : place <= edge
+  }
+
+  /// Whether the window begins at the end of the order.
+  private var isReversed: Bool {
+    if case .last = query.limit { true } else { false }
+  }
+
+  /// Moves the window by the children that changed.
+  private mutating func move(_ index: OrderedIndex, _ keys: some Sequence<Key>) {
+    for key in keys {
+      let child = index.node.child(key)
+      let isShown = !child.isEmpty && isInside(OrderingPlace(of: key, child, in: query.ordering))
+      content = content.settingChild(key, to: isShown ? child : .empty)
+    }
+    guard let limit = query.limit?.count else { return }
+    if let edge, content.childCount < limit {
+      fill(index, behind: edge, limit)
+    } else if content.childCount >= limit {
+      cut(index, limit)
+    }
+  }
+
+  /// Takes in what comes behind the edge, until the limit is reached.
+  private mutating func fill(_ index: OrderedIndex, behind edge: OrderingPlace, _ limit: Int) {
+    self.edge = nil
+    index.forEach(in: query, from: edge, reverse: isReversed) { place, child in
+      // What stood at the edge may still stand there, inside the window.
+      if place == edge { return true }
+      content = content.settingChild(place.key, to: child)
+      guard content.childCount < limit else {
+        self.edge = place
+        return false
+      }
+      return true
+    }
+  }
+
+  /// Drops what is more than the limit, from the far end, and finds the edge.
+  private mutating func cut(_ index: OrderedIndex, _ limit: Int) {
+    let end = edge
+    edge = nil
+    index.forEach(in: query, from: end, reverse: !isReversed) { place, _ in
+      guard content.childCount > limit else {
+        edge = place
+        return false
+      }
+      content = content.settingChild(place.key, to: .empty)
+      return true
+    }
   }
 }

@@ -28,7 +28,7 @@ struct WriteFanOut {
     if range.count == 1, let change = changes[range].first, change.path.count == depth {
       return visit(location, at: change.path, value: change.value, before: change.before, tell)
     }
-    location.valuePush = nil
+    location.forgetValue()
     if !location.listeners.isEmpty {
       // Listens with the same changes below them are told the same, wherever above them they lie.
       let push = pushes[range] ?? self.push(range)
@@ -59,7 +59,7 @@ struct WriteFanOut {
   /// Visits a location that was replaced, or lies inside one that was.
   private func visit(_ location: ListenTrie, at path: Path, value: Node, before: Node?, _ tell: Tell) {
     if let before, before == value { return }
-    location.valuePush = nil
+    location.forgetValue()
     if !location.listeners.isEmpty {
       let push = RealtimePush(path, .set(value))
       for listener in location.listeners where !listener.isShadowed { tell(listener.connection, .push(push)) }
@@ -92,18 +92,21 @@ struct WriteFanOut {
   }
 }
 
-/// The pushes of one change to one location's queries: listeners with the same tag share one.
+/// The pushes of one change to one location's queries: listeners of one query with the same tag share one. Listeners come
+/// query by query.
 private struct TaggedPushes {
-  private var made: [(tag: Int64?, query: QuerySpec, push: RealtimePush)] = []
+  private var query: QuerySpec?
+  private var made: [Int64?: RealtimePush] = [:]
 
   mutating func push(_ body: RealtimePush.Body, at path: Path, for listener: Listener) -> RealtimePush {
     let tag = listener.name.tag
-    if let known = made.first(where: { $0.tag == tag && $0.query == listener.query }) { return known.push }
+    if query != listener.query { (query, made) = (listener.query, [:]) }
+    if let known = made[tag] { return known }
     var push = RealtimePush(path, body, tag: tag)
     if case .merge(let changes) = body, changes.count == 1, let change = changes.first {
       push = RealtimePush(path.appending(change.path), .set(change.value), tag: tag)
     }
-    made.append((tag, listener.query, push))
+    made[tag] = push
     return push
   }
 }

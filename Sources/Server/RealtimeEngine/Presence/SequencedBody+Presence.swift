@@ -54,6 +54,9 @@ extension SequencedBody {
 
   mutating func end(_ connection: ConnectionState) throws {
     journal.change(connection, \.hasEnded, to: true)
+    for (name, query) in connection.session.listens {
+      sequencer.orders.change(name, from: query, to: nil, journal)
+    }
     journal.change(connection, \.listens, to: [:])
     _ = sequencer.unregister(connection.name, journal)
     steps.append(.end(connection))

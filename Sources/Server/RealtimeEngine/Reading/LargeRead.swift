@@ -6,6 +6,7 @@
 //   1. `note` hears of every change at, above and below the location that is sequenced after the read was added to
 //      ``LargeReads``; every change before that is durable when its state is taken.
 //   2. A read that could not follow every change, or followed one that was taken back, is spoiled and gives nothing.
+//   3. One caller at a time prepares a read; sequenced bodies look at it meanwhile and leave it as it is.
 
 import OrderedStore
 import RealtimeModel
@@ -20,12 +21,13 @@ final class LargeRead: Sendable {
   }
 
   private struct State {
-    /// What has changed and is not part of `node`.
+    /// What has changed and is not part of `location`.
     var changes: [Change] = []
     var bytes = 0
-    var node: Node?
-    var indexes: [Ordering: OrderedIndex] = [:]
+    var location: OrderedLocation?
     var isSpoiled = false
+    /// Whether somebody prepares it.
+    var isTaken = false
   }
 
   /// Changes of more bytes than that are not kept: it is read again.
@@ -39,7 +41,7 @@ final class LargeRead: Sendable {
   /// - Parameter node: the value, where it is in memory already.
   init(_ path: Path, _ node: Node? = nil) {
     self.path = path
-    state = Guarded(State(node: node))
+    state = Guarded(State(location: node.map { OrderedLocation($0) }))
   }
 
   // MARK: In the sequencer
@@ -56,7 +58,7 @@ final class LargeRead: Sendable {
     }
     state.withLock { state in
       guard !state.isSpoiled else { return }
-      state.bytes += change.value.estimatedSize + 64
+      state.bytes += LargeRead.size(change)
       state.changes.append(change)
       if state.bytes > LargeRead.mostBytes { LargeRead.spoil(&state) }
     }
@@ -70,19 +72,31 @@ final class LargeRead: Sendable {
   /// Gives the read up: changes may have been missed, or taken back.
   func spoil() { state.withLock { LargeRead.spoil(&$0) } }
 
-  private static func spoil(_ state: inout State) { state = State(isSpoiled: true) }
+  private static func spoil(_ state: inout State) { state = State(isSpoiled: true, isTaken: state.isTaken) }
 
-  /// The value now, and its children in an order that was asked for; nil if the read is spoiled. In a sequenced body, once
-  /// the read is over.
-  func current(in ordering: Ordering?) -> (node: Node, index: OrderedIndex?)? {
-    _ = apply(atMost: .max)
-    return state.withLock { state in
-      guard let node = state.node else { return nil }
-      return (node, ordering.flatMap { state.indexes[$0] })
-    }
+  /// Whether it may serve others too: it was read, and nobody prepares it now.
+  var isIdle: Bool { state.withLock { !$0.isTaken && $0.location != nil } }
+
+  /// The value now, with what was prepared of it for a query; nil if the read is spoiled. In a sequenced body.
+  func current(for query: QuerySpec?) -> OrderedLocation? {
+    let (location, changes) = state.withLock { ($0.location, $0.changes) }
+    guard let location else { return nil }
+    let part = query.map { location.part(for: $0) } ?? OrderedLocation(location.node)
+    return LargeRead.apply(changes, to: part, mayOrder: false)
   }
 
   // MARK: Beside it
+
+  /// Becomes the one that prepares it; false if there is another.
+  func take() -> Bool {
+    state.withLock { state in
+      defer { state.isTaken = true }
+      return !state.isTaken
+    }
+  }
+
+  /// Leaves it to whoever prepares it next.
+  func leave() { state.withLock { $0.isTaken = false } }
 
   var isSpoiled: Bool { state.withLock { $0.isSpoiled } }
 
@@ -91,57 +105,63 @@ final class LargeRead: Sendable {
     state.withLock { state in
       guard !state.isSpoiled else { return }
       state.changes.removeAll { $0.version <= version }
-      state.node = node
+      state.location = OrderedLocation(node)
     }
   }
 
   /// Applies changes until few are left.
   func catchUp() {
-    while apply(atMost: .max) > LargeRead.fewChanges {}
+    while true {
+      let (location, changes) = state.withLock { ($0.location, $0.changes) }
+      guard let location, !changes.isEmpty else { return }
+      let now = LargeRead.apply(changes, to: location, mayOrder: true)
+      state.withLock { state in
+        guard !state.isSpoiled else { return }
+        state.location = now
+        state.changes.removeFirst(changes.count)
+        for change in changes { state.bytes -= LargeRead.size(change) }
+      }
+      if changes.count <= LargeRead.fewChanges { return }
+    }
   }
 
-  /// Has the children kept in an order.
-  func index(by ordering: Ordering) {
+  /// Has the children kept in the order of a query, and its window if that may be wide.
+  func prepare(_ query: QuerySpec, isWide: Bool) {
     catchUp()
-    guard let node = state.withLock({ $0.indexes[ordering] == nil ? $0.node : nil }) else { return }
-    let index = OrderedIndex(of: node, by: ordering)
-    state.withLock { state in if !state.isSpoiled { state.indexes[ordering] = index } }
+    guard var location = known else { return }
+    if isWide { _ = location.keep(query) } else { location.keep(query.ordering) }
+    state.withLock { [location] state in if !state.isSpoiled { state.location = location } }
     catchUp()
   }
 
   /// The value as far as it is known, for what is worth finding out of it beforehand.
-  var known: Node? { state.withLock { $0.node } }
+  var known: OrderedLocation? { state.withLock { $0.location } }
 
-  /// Applies the changes that are there; how many they were. One caller at a time: whoever reads, and then the sequencer.
-  private func apply(atMost most: Int) -> Int {
-    let taken = state.withLock {
-      state -> (node: Node, changes: [Change], indexes: [Ordering: OrderedIndex])? in
-      guard let node = state.node, !state.changes.isEmpty else { return nil }
-      defer { (state.changes, state.bytes) = ([], 0) }
-      return (node, state.changes, state.indexes)
-    }
-    guard let (before, changes, old) = taken else { return 0 }
-    var node = before
+  private static func size(_ change: Change) -> Int { change.value.estimatedSize + 64 }
+
+  /// A location after changes, in their order.
+  ///
+  /// - Parameter mayOrder: whether the children may be ordered anew where that is needed; else it is done without.
+  private static func apply(
+    _ changes: [Change], to location: OrderedLocation, mayOrder: Bool
+  ) -> OrderedLocation {
+    guard !changes.isEmpty else { return location }
+    var node = location.node
     var keys: Set<Key> = []
     var isReplaced = false
     for change in changes {
       node = node.setting(change.path, to: change.value)
       if let key = change.path.first { if !key.isPriority { keys.insert(key) } } else { isReplaced = true }
     }
-    var indexes = old
-    for ordering in old.keys {
-      if isReplaced || before.isEmpty || before.isLeaf || node.isEmpty || node.isLeaf {
-        indexes[ordering] = OrderedIndex(of: node, by: ordering)
-      } else {
-        indexes[ordering]?.update(to: node, changed: keys)
-      }
+    isReplaced = isReplaced || location.node.childCount == 0 || node.childCount == 0
+    if isReplaced, !mayOrder { return OrderedLocation(node) }
+    var location = location
+    if isReplaced {
+      location.replace(by: node) { _, _ in }
+    } else {
+      location.follow(to: node, keys: keys, changes: []) { _, _ in }
     }
-    state.withLock { state in
-      guard !state.isSpoiled else { return }
-      state.node = node
-      state.indexes = indexes
-    }
-    return changes.count
+    return location
   }
 }
 
@@ -160,6 +180,9 @@ final class LargeReads: Sendable {
       entries.append(Entry(read: read))
     }
   }
+
+  /// A read of a location that somebody still holds, and nobody prepares.
+  func idle(at path: Path) -> LargeRead? { all.first { $0.path == path && $0.isIdle } }
 
   func note(_ path: Path, _ value: Node, at version: Version) {
     for read in all { read.note(path, value, at: version) }

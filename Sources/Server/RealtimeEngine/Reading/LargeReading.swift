@@ -3,8 +3,10 @@
 //
 // Invariants
 //   1. An operation keeps its place among those of its connection; the others of the database pass.
-//   2. Operations that wait for one location share one read.
-//   3. A read ends, between two pieces, once nobody waits for it any more.
+//   2. Operations that wait for one location share one read, and what is prepared of it: its children are put into an
+//      order once, for whoever asks for that order.
+//   3. What is prepared for one operation is a turn; between two turns those of other locations and namespaces have theirs.
+//   4. A read ends, between two pieces, once nobody waits for it any more.
 
 import OrderedStore
 import RealtimeModel
@@ -43,11 +45,17 @@ final class LargeReading: Sendable {
   static let abandoned = RealtimeError(.unavailable, "the server is shutting down")
   /// How often a read is tried again that others spoil, by imports or failed commits.
   static let mostAttempts = 8
+  /// How many operations one read serves before those that come later get another: other locations wait.
+  private static let mostOfAJob = 1_024
 
   private let queue: OperationQueue
   private let runner: BatchRunner
   private let threads: ThreadPool
   private let state = Guarded(State())
+  private let ordered = Guarded(0)
+
+  /// How often the children of a location were put into an order.
+  var ordersMade: Int { ordered.withLock { $0 } }
 
   init(_ queue: OperationQueue, _ runner: BatchRunner, _ threads: ThreadPool) {
     self.queue = queue
@@ -56,14 +64,16 @@ final class LargeReading: Sendable {
   }
 
   /// Has an operation that is held go on once its location was read.
+  ///
+  /// - Parameter known: a read that begins with the value in memory; used where no other of the location is under way.
   func add(_ operation: Operation, _ path: Path, _ known: LargeRead?) {
     let starts = state.withLock { state -> Bool in
-      if known == nil, let job = state.open[path] {
+      if let job = state.open[path] {
         job.operations.withLock { $0.append(operation) }
         return false
       }
-      let job = Job(operation, path, known)
-      if known == nil { state.open[path] = job }
+      let job = Job(operation, path, known?.take() == true ? known : nil)
+      state.open[path] = job
       state.waiting.append(job)
       guard state.running < LargeReading.mostAtOnce else { return false }
       state.running += 1
@@ -81,21 +91,30 @@ final class LargeReading: Sendable {
       do {
         read = .success(try await self.read(job))
       } catch { read = .failure(RealtimeError(storeError: error)) }
-      let operations = close(job)
-      var ready: [Operation] = []
-      for var operation in operations {
-        operation.largeRead = read
-        operation.largeReads += 1
-        ready.append(operation)
+      var count = 0
+      var next = take(job, count, read)
+      while let operation = next {
+        count += 1
+        let ready = await prepare(operation, read)
+        next = take(job, count, read)
+        // What its connection asks for behind the last of them may begin with the same.
+        if next == nil, case .success(let read) = read { read.leave() }
+        queue.release(ready)
       }
-      if case .success(let read) = read {
-        ready = await threads.run { [ready] in
-          let prepared = ready.map { $0.prepared(by: read) }
-          read.catchUp()
-          return prepared
-        }
-      }
-      for operation in ready { queue.release(operation) }
+    }
+  }
+
+  /// Finds out beforehand what is costly of an operation's answer.
+  private func prepare(_ operation: Operation, _ read: Result<LargeRead, RealtimeError>) async -> Operation {
+    var operation = operation
+    operation.largeRead = read
+    operation.largeReads += 1
+    guard case .success(let read) = read else { return operation }
+    return await threads.run { [operation, ordered] in
+      let before = read.known?.indexes.count
+      let prepared = operation.prepared(by: read)
+      if let now = read.known?.indexes.count, now != before { ordered.withLock { $0 += 1 } }
+      return prepared
     }
   }
 
@@ -109,11 +128,20 @@ final class LargeReading: Sendable {
     }
   }
 
-  /// Lets nobody else join; who has.
-  private func close(_ job: Job) -> [Operation] {
+  /// The next operation that waits for a job, of which so many have had what they waited for; nil once there is none,
+  /// and nobody else can join.
+  private func take(_ job: Job, _ count: Int, _ read: Result<LargeRead, RealtimeError>) -> Operation? {
     state.withLock { state in
-      if state.open[job.path] === job { state.open[job.path] = nil }
-      return job.operations.withLock { $0 }
+      job.operations.withLock { operations in
+        // Whoever comes later is not to be told of a failure that was before, and has another read.
+        let isOver =
+          switch read {
+          case .success(let read): read.isSpoiled || count >= LargeReading.mostOfAJob
+          case .failure: true
+          }
+        if isOver || operations.isEmpty, state.open[job.path] === job { state.open[job.path] = nil }
+        return operations.isEmpty ? nil : operations.removeFirst()
+      }
     }
   }
 
@@ -124,6 +152,7 @@ final class LargeReading: Sendable {
     }
     try check()
     let read = LargeRead(job.path)
+    _ = read.take()
     runner.sequencer.largeReads.add(read)
     // What was sequenced before may be in flight, and would be missed.
     try await queue.pass()
@@ -157,14 +186,22 @@ extension Operation {
   fileprivate func prepared(by read: LargeRead) -> Operation {
     var operation = self
     switch action {
-    case .get(_, let query): if !query.showsAll { read.index(by: query.ordering) }
-    case .listen(let listen):
-      if listen.tag != nil || !listen.query.showsAll { read.index(by: listen.query.ordering) }
+    case .get(_, let query): if !query.showsAll { read.prepare(query, isWide: query.isWide) }
+    case .listen(let listen) where listen.isDefault:
       read.catchUp()
-      guard let hash = listen.hash, !hash.isEmpty, let node = read.known, listen.tag == nil else { break }
+      guard let hash = listen.hash, !hash.isEmpty, let node = read.known?.node else { break }
       operation.firstPush = ListenAnswer.Prepared(listen, node)
+    case .listen(let listen):
+      read.prepare(listen.query, isWide: listen.query.isWide)
+      // The hash of a window that stays as it is will be there.
+      if listen.hash?.isEmpty == false { _ = read.known?.views[listen.query]?.content.hash }
     default: break
     }
     return operation
   }
+}
+
+extension QuerySpec {
+  /// Whether so many children may be in its window that this is not taken in passing.
+  var isWide: Bool { !showsAll && (limit.map { $0.count > 256 } ?? true) }
 }

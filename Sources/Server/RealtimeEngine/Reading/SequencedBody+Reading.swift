@@ -9,17 +9,18 @@ extension SequencedBody {
   /// Reading much here would hold up everyone else, and so would ordering or hashing it: the operation is put off until
   /// that was done aside.
   /// - Parameters:
-  ///   - ordering: the order in which the operation needs the children; nil for none.
+  ///   - query: the query whose window the operation needs; nil for all of the value.
   ///   - isHashed: whether it needs the value's hash.
-  /// - Returns: the value, and its children in the order if they were put into it already.
+  /// - Returns: the value, with what was prepared for the query.
   func value(
-    at path: Path, for operation: Operation, in ordering: Ordering? = nil, isHashed: Bool = false
-  ) throws -> (node: Node, index: OrderedIndex?) {
+    at path: Path, for operation: Operation, _ query: QuerySpec? = nil, isHashed: Bool = false
+  ) throws -> OrderedLocation {
     switch operation.largeRead {
     case .success(let read)? where read.path == path:
-      if let current = read.current(in: ordering) {
-        guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
-        tree.cache?.keep(current.node, at: path)
+      guard let current = read.current(for: query) else { break }
+      guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
+      if tree.cache?.node(at: path) == nil { tree.cache?.keep(current.node, at: path) }
+      if query.map({ !isCostly(current.node, $0) || current.indexes[$0.ordering] != nil }) ?? true {
         return current
       }
     case .failure(.tooBig)?: throw RealtimeError.tooBig
@@ -29,19 +30,25 @@ extension SequencedBody {
     default: break
     }
     guard mayHold, operation.largeReads < LargeReading.mostAttempts else {
-      return (try tree.node(at: path), nil)
+      return OrderedLocation(try tree.node(at: path))
     }
     let staging = sequencer.generations.limits
     guard let node = try tree.nodeIfSmall(at: path, staging) else {
       throw PutOff(reason: .reading(path, nil))
     }
-    let isCostly = isHashed || ordering.map { !node.isKeyOrder($0) } ?? false
-    guard isCostly, node.estimatedSize > staging.preparedBytes, let cache = tree.cache else {
-      return (node, nil)
-    }
+    guard query.map({ isCostly(node, $0) }) ?? isHashed, node.estimatedSize > staging.preparedBytes,
+      let cache = tree.cache
+    else { return OrderedLocation(node) }
+    if let read = cache.largeReads.idle(at: path) { throw PutOff(reason: .reading(path, read)) }
     let read = LargeRead(path, node)
     cache.largeReads.add(read)
     throw PutOff(reason: .reading(path, read))
+  }
+
+  /// Whether a query's window takes long to find in a value.
+  private func isCostly(_ node: Node, _ query: QuerySpec) -> Bool {
+    node.estimatedSize > sequencer.generations.limits.preparedBytes
+      && (query.isWide || !node.isKeyOrder(query.ordering))
   }
 }
 

@@ -29,8 +29,8 @@ enum FanOutStep: Sendable {
 
 /// What was found out of a large value beside the sequencer and the fan-out stage.
 struct PreparedListen: Sendable {
-  /// Its children in the order of the listen's query.
-  var index: OrderedIndex?
+  /// The location with its children in the order of the listen's query, and its window if that may be wide.
+  var location: OrderedLocation?
   /// How the listen starts on a value that may have changed since.
   var firstPush: ListenAnswer.Prepared?
 }

@@ -73,6 +73,8 @@ struct Operation: Sendable {
   let origin: Origin
   /// The most bytes that its rows and its share of the log record take, what it clears aside.
   let weight: Int
+  /// How much of a batch it is beside that: what follows from it before anybody is told anything of the batch.
+  let share: Int
   /// What was found out aside from the sequencer, once it was.
   var verdict: HashVerdict?
   /// The write, checked beforehand because it is heavy, or why it is refused.
@@ -91,6 +93,7 @@ struct Operation: Sendable {
   init(_ action: Action, from origin: Origin) {
     self.action = action
     self.origin = origin
+    share = if case .listen = action { 16 } else { 1 }
     weight =
       switch action {
       case .write(let write, _), .onDisconnect(let write): write.weight

@@ -1,8 +1,11 @@
 // The one order of a database's operations: whoever enqueues first is sequenced first. What waits while one batch is on
 // its way to the disk goes into the next.
 //
-// Invariant: requests of one connection are handed out in the order in which they came. While one of them is held, those
-// behind it wait with it; others pass.
+// Invariants
+//   1. Requests of one connection are handed out in the order in which they came. While one of them is held, those behind
+//      it wait with it; others pass.
+//   2. What was held goes on in a lane of its own. Where both lanes wait, each gets half of every batch: however much was
+//      held, what never was goes on, and the other way round.
 
 import OrderedStore
 
@@ -10,6 +13,9 @@ import OrderedStore
 final class OperationQueue: Sendable {
   private struct State {
     var waiting: [Operation] = []
+    /// What was held and goes on, and how much of it each connection has: what a connection asks for later stands behind.
+    var released: [Operation] = []
+    var releasedCounts: [ObjectIdentifier: Int] = [:]
     /// What waits behind a held operation, by connection; and how many operations outside connections are held.
     var held: [ObjectIdentifier: [Operation]] = [:]
     var heldCalls = 0
@@ -19,12 +25,47 @@ final class OperationQueue: Sendable {
     var isClosed = false
 
     /// Whether the consumer has something to do, be it to end.
-    var isReady: Bool { isWoken || !waiting.isEmpty || isFinished }
-    var isFinished: Bool { isClosed && waiting.isEmpty && held.isEmpty && heldCalls == 0 }
+    var isReady: Bool { isWoken || !waiting.isEmpty || !released.isEmpty || isFinished }
+    var isFinished: Bool {
+      isClosed && waiting.isEmpty && released.isEmpty && held.isEmpty && heldCalls == 0
+    }
+
+    /// Adds an operation to those of its connection.
+    mutating func add(_ operation: Operation) {
+      guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else {
+        return waiting.append(operation)
+      }
+      if held[connection] != nil {
+        held[connection]?.append(operation)
+      } else if releasedCounts[connection] != nil {
+        goOn(operation)
+      } else {
+        waiting.append(operation)
+      }
+    }
+
+    /// Adds an operation to those that go on.
+    mutating func goOn(_ operation: Operation) {
+      released.append(operation)
+      if let connection = operation.connection {
+        releasedCounts[ObjectIdentifier(connection), default: 0] += 1
+      }
+    }
+
+    /// Takes note that the first of those that go on are no longer there.
+    mutating func removeReleased(_ count: Int) {
+      for operation in released[..<count] {
+        guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else { continue }
+        let left = (releasedCounts[connection] ?? 1) - 1
+        releasedCounts[connection] = left == 0 ? nil : left
+      }
+      released.removeFirst(count)
+    }
   }
 
-  /// The most operations in one batch, and the most their rows may weigh, far below the store's limit of a commit.
-  static let mostOperations = 1_024
+  /// The most that one batch is together, by the shares of its operations, and the most their rows may weigh, far below the
+  /// store's limit of a commit.
+  static let mostShares = 1_024
   static let mostWeight = 8 << 20
 
   private let state = Guarded(State())
@@ -34,11 +75,7 @@ final class OperationQueue: Sendable {
     change { state in
       guard !state.isClosed else { return false }
       state.appended += 1
-      if let connection = operation.connection, state.held[ObjectIdentifier(connection)] != nil {
-        state.held[ObjectIdentifier(connection)]?.append(operation)
-      } else {
-        state.waiting.append(operation)
-      }
+      state.add(operation)
       return true
     }
   }
@@ -74,27 +111,31 @@ final class OperationQueue: Sendable {
         }
         state.held[connection, default: []].append(operation)
       }
-      var waiting: [Operation] = []
-      for operation in state.waiting {
+      // A connection has operations in one lane only.
+      let (released, waiting) = (state.released, state.waiting)
+      state.removeReleased(released.count)
+      state.waiting = []
+      for operation in released {
         if let connection = operation.connection, state.held[ObjectIdentifier(connection)] != nil {
           state.held[ObjectIdentifier(connection)]?.append(operation)
         } else {
-          waiting.append(operation)
+          state.goOn(operation)
         }
       }
-      state.waiting = waiting
+      for operation in waiting { state.add(operation) }
     }
   }
 
-  /// Puts a held operation, and what waits behind it, before everything else.
+  /// Has a held operation go on, and what waits behind it.
   func release(_ operation: Operation) {
     change { state in
       guard let connection = operation.connection else {
         state.heldCalls -= 1
-        return state.waiting.insert(operation, at: 0)
+        return state.goOn(operation)
       }
       let behind = state.held.removeValue(forKey: ObjectIdentifier(connection)) ?? []
-      state.waiting.insert(contentsOf: [operation] + behind.dropFirst(), at: 0)
+      state.goOn(operation)
+      for operation in behind.dropFirst() { state.goOn(operation) }
     }
   }
 
@@ -114,15 +155,29 @@ final class OperationQueue: Sendable {
     state.withLock { state in
       if state.isFinished, !state.isWoken { return nil }
       state.isWoken = false
-      var count = 0
+      var batch: [Operation] = []
       var weight = 0
-      while count < state.waiting.count, count < OperationQueue.mostOperations {
-        weight += state.waiting[count].weight
-        if count > 0, weight > OperationQueue.mostWeight { break }
-        count += 1
+      var (released, releasedShares) = (0, 0)
+      var (waiting, waitingShares) = (0, 0)
+      while releasedShares + waitingShares < OperationQueue.mostShares {
+        let isReleased =
+          released < state.released.count
+          && (releasedShares <= waitingShares || waiting == state.waiting.count)
+        guard isReleased || waiting < state.waiting.count else { break }
+        let operation = isReleased ? state.released[released] : state.waiting[waiting]
+        weight += operation.weight
+        if !batch.isEmpty, weight > OperationQueue.mostWeight { break }
+        if isReleased {
+          released += 1
+          releasedShares += operation.share
+        } else {
+          waiting += 1
+          waitingShares += operation.share
+        }
+        batch.append(operation)
       }
-      let batch = Array(state.waiting[..<count])
-      state.waiting.removeFirst(count)
+      state.removeReleased(released)
+      state.waiting.removeFirst(waiting)
       return batch
     }
   }

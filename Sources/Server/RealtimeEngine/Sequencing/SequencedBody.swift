@@ -83,7 +83,7 @@ struct SequencedBody {
     case .unlisten(let path, let tag):
       guard case .connection(let connection, _) = operation.origin else { return }
       let name = ListenName(path: path, tag: tag)
-      journal.change(connection, listen: name, to: nil)
+      change(connection, listen: name, to: nil)
       steps.append(.unlisten(connection, name, revoked: nil))
       steps.append(.answer(operation.origin, .done))
     case .onDisconnect(let write):
@@ -144,15 +144,32 @@ struct SequencedBody {
       throw RealtimeError(
         .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
     }
-    let (node, index) = try value(
-      at: listen.path, for: operation, in: listen.isDefault ? nil : listen.query.ordering,
-      isHashed: listen.hash?.isEmpty == false)
-    journal.change(connection, listen: name, to: listen.query)
+    let value =
+      if !listen.isDefault, !listen.query.isWide,
+        sequencer.orders.has(listen.query.ordering, at: listen.path),
+        let node = try tree.nodeIfSmall(at: listen.path, sequencer.generations.limits)
+      {
+        // The fan-out stage has the children in this order, for others.
+        OrderedLocation(node)
+      } else {
+        try self.value(
+          at: listen.path, for: operation, listen.isDefault ? nil : listen.query,
+          isHashed: listen.hash?.isEmpty == false)
+      }
+    change(connection, listen: name, to: listen.query)
     let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     steps.append(
       .listen(
-        connection, listen, node, .init(index: index, firstPush: operation.firstPush), warnings: warnings,
+        connection, listen, value.node,
+        .init(location: listen.isDefault ? nil : value, firstPush: operation.firstPush), warnings: warnings,
         request: request))
+  }
+
+  /// Adds, replaces or removes a listen.
+  func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
+    let before = connection.session.listens[name]
+    journal.change(connection, listen: name, to: query)
+    sequencer.orders.change(name, from: before, to: query, journal)
   }
 
   private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
@@ -163,7 +180,7 @@ struct SequencedBody {
       do {
         try mayRead(name.path, query, caller)
       } catch let error as RealtimeError {
-        journal.change(connection, listen: name, to: nil)
+        change(connection, listen: name, to: nil)
         steps.append(.unlisten(connection, name, revoked: error))
       }
     }

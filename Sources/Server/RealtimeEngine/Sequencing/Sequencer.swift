@@ -30,6 +30,7 @@ final class Sequencer: @unchecked Sendable {
   let limits: RealtimeLimits
   let rules = RulesCache()
   let generations: GenerationState
+  let orders = ListenedOrders()
   /// Told when there are index rows to be built.
   let indexWork: @Sendable () -> Void
   /// Whether nobody has looked yet whether the tree is empty: see ``SequencedBody/lookForPriorities()``.

@@ -47,7 +47,7 @@ extension SequencedBody {
   /// Ends listens that can no longer be told what they listen to.
   private mutating func revoke(_ listens: [(connection: ConnectionState, name: ListenName)]) {
     for (connection, name) in listens {
-      journal.change(connection, listen: name, to: nil)
+      change(connection, listen: name, to: nil)
       steps.append(.unlisten(connection, name, revoked: .tooBig))
     }
   }

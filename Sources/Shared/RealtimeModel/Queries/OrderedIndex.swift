@@ -48,7 +48,11 @@ public struct OrderedIndex: Sendable {
   }
 
   /// Visits the children of a query's range in order, from its first or from its last, until `visit` returns false.
-  func forEach(in query: QuerySpec, reverse: Bool, _ visit: (OrderingPlace, Node) -> Bool) {
+  ///
+  /// - Parameter from: a place inside the range from which to begin instead, itself included.
+  public func forEach(
+    in query: QuerySpec, from: OrderingPlace? = nil, reverse: Bool, _ visit: (OrderingPlace, Node) -> Bool
+  ) {
     let range = QueryRange(query)
     func inspect(_ place: OrderingPlace, _ child: Node) -> Bool {
       if reverse {
@@ -61,18 +65,18 @@ public struct OrderedIndex: Sendable {
     if let places {
       func step(_ place: OrderingPlace, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
       if reverse {
-        places.forEachReversed(from: query.endPlace, step)
+        places.forEachReversed(from: from ?? query.endPlace, step)
       } else {
-        places.forEach(from: query.startPlace, step)
+        places.forEach(from: from ?? query.startPlace, step)
       }
     } else {
       // All places have the same value here, null: a bound on another value lies wholly before or after all of them.
       func step(_ key: Key, _ child: Node) -> Bool { inspect(OrderingPlace(value: .null, key: key), child) }
       if reverse {
-        let end = query.endPlace.flatMap { $0.value == .null ? $0.key : nil }
+        let end = (from ?? query.endPlace).flatMap { $0.value == .null ? $0.key : nil }
         node.forEachChildReversed(from: end, step)
       } else {
-        let start = query.startPlace.flatMap { $0.value == .null ? $0.key : nil }
+        let start = (from ?? query.startPlace).flatMap { $0.value == .null ? $0.key : nil }
         node.forEachChild(from: start, step)
       }
     }

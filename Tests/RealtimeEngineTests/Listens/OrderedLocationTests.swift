@@ -1,0 +1,73 @@
+// Orders and windows that follow changes: they are those of a location that is looked at anew, and what is told of them,
+// applied to what was known, gives the same.
+
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Orders and windows that follow changes", .timeLimit(.minutes(10)))
+struct OrderedLocationTests {
+  /// A value for a child: a few different ones, so that many share a place but for their keys.
+  private static func child(_ values: inout RandomNodes) -> Node {
+    let priority: Priority? = values.below(6) == 0 ? .number(Double(values.below(3))) : nil
+    switch values.below(5) {
+    case 0: return .empty
+    case 1: return Node.object([("x", .leaf(.int(Int64(values.below(4)))))], priority: priority)
+    default: return .leaf(.int(Int64(values.below(12))), priority: priority)
+    }
+  }
+
+  private static func query(_ values: inout RandomNodes) -> QuerySpec {
+    let orderings: [Ordering] = [.value, .key, .priority, .child("x")]
+    var query = QuerySpec(ordering: orderings[values.below(4)])
+    func bound() -> QuerySpec.Bound {
+      let key = "k\(values.below(30))"
+      let isInclusive = values.below(2) == 0
+      if query.ordering == .key { return .init(.string(key), isInclusive: isInclusive) }
+      let value: LeafValue? = values.below(5) == 0 ? nil : .int(Int64(values.below(12)))
+      return .init(value, key: values.below(2) == 0 ? Key(key) : nil, isInclusive: isInclusive)
+    }
+    if values.below(3) == 0 { query.start = bound() }
+    if values.below(3) == 0 { query.end = bound() }
+    switch values.below(5) {
+    case 0: break
+    case 1, 2: query.limit = .first(1 + values.below(8))
+    default: query.limit = .last(1 + values.below(8))
+    }
+    return query
+  }
+
+  @Test("Windows of every kind follow changes of one child and of many", arguments: 0..<16)
+  func property(seed: Int) {
+    var values = RandomNodes(seed: UInt64(30_000 + seed))
+    var node = Node.object((0..<(2 + values.below(30))).map { (Key("k\($0)"), .leaf(.int(Int64($0 % 7)))) })
+    var location = OrderedLocation(node)
+    let queries = Set((0..<12).map { _ in Self.query(&values) })
+    var known: [QuerySpec: Node] = [:]
+    for query in queries { known[query] = location.keep(query) }
+    for step in 0..<80 {
+      var changes: [Key: Node] = [:]
+      for _ in 0..<(1 + values.below(values.below(4) == 0 ? 20 : 2)) {
+        changes[Key("k\(values.below(30))")] = Self.child(&values)
+      }
+      for (key, child) in changes { node = node.settingChild(key, to: child) }
+      location.follow(
+        to: node, keys: changes.keys, changes: changes.map { (Path(keys: [$0.key]), $0.value) }
+      ) { query, body in
+        switch body {
+        case .set(let value): known[query] = value
+        case .merge(let told):
+          known[query] = told.reduce(known[query] ?? .empty) { $0.setting($1.path, to: $1.value) }
+        default: Issue.record("seed \(seed): told something else")
+        }
+      }
+      for query in queries {
+        let expected = node.window(query)
+        #expect(location.views[query]?.content == expected, "seed \(seed), step \(step): \(query)")
+        #expect(known[query] == expected, "seed \(seed), step \(step): told of \(query)")
+      }
+    }
+  }
+}

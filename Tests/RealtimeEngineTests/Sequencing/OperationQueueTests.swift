@@ -1,0 +1,105 @@
+// The one order of operations: that of each connection always, and of the whole so that neither what was held nor what
+// never was waits for the other for long.
+
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("The order of operations", .timeLimit(.minutes(2)))
+struct OperationQueueTests {
+  private let sink = RecordingSink(RecordingGroup())
+
+  private func connection(_ name: String) -> ConnectionState {
+    ConnectionState(name: name, caller: .anonymous, sink: sink)
+  }
+
+  private func operation(_ connection: ConnectionState, _ number: Int) -> Operation {
+    Operation(.get("a", .default), from: .connection(connection, request: Int64(number)))
+  }
+
+  private func listen(_ connection: ConnectionState, _ number: Int) -> Operation {
+    let query = QuerySpec(ordering: .value, limit: .last(1))
+    return Operation(
+      .listen(.init(path: "a", query: query, tag: 1, hash: "", compoundHash: nil)),
+      from: .connection(connection, request: Int64(number)))
+  }
+
+  @Test("Each connection's operations come in its order, whichever of them are held", arguments: 0..<12)
+  func order(seed: Int) async {
+    var values = RandomNodes(seed: UInt64(40_000 + seed))
+    let queue = OperationQueue()
+    let connections = (0..<5).map { connection("c\($0)") }
+    var sent = [Int](repeating: 0, count: 5)
+    var done = [Int](repeating: 0, count: 5)
+    var held: [Operation] = []
+    func number(_ operation: Operation) -> (connection: Int, request: Int) {
+      guard case .connection(let connection, let request) = operation.origin else { return (0, -1) }
+      return (connections.firstIndex { $0 === connection } ?? 0, Int(request ?? -1))
+    }
+    for round in 0..<120 {
+      for _ in 0..<values.below(12) {
+        let which = values.below(5)
+        let isAppended = queue.append(operation(connections[which], sent[which]))
+        #expect(isAppended)
+        sent[which] += 1
+      }
+      if !held.isEmpty, values.below(2) == 0 { queue.release(held.remove(at: values.below(held.count))) }
+      queue.wake()
+      var put: [Operation] = []
+      for operation in await queue.next() ?? [] {
+        let (which, request) = number(operation)
+        // As a batch does: what stands behind something that is held is held with it.
+        if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
+          put.append(operation)
+          if !held.contains(where: { number($0).connection == which }) { held.append(operation) }
+        } else {
+          #expect(request == done[which], "seed \(seed), round \(round)")
+          done[which] += 1
+        }
+      }
+      queue.hold(put)
+    }
+    while done != sent {
+      for operation in held { queue.release(operation) }
+      held = []
+      queue.wake()
+      for operation in await queue.next() ?? [] {
+        let (which, request) = number(operation)
+        #expect(request == done[which], "seed \(seed)")
+        done[which] += 1
+      }
+    }
+  }
+
+  @Test("A write that comes behind many listens that go on is part of the next batch, and so are they")
+  func fair() async {
+    let queue = OperationQueue()
+    let many = (0..<100).map { connection("m\($0)") }
+    for connection in many { for number in 0..<50 { _ = queue.append(listen(connection, number)) } }
+    var batch = await queue.next() ?? []
+    #expect(batch.count == 64, "what follows from a listen takes its time")
+    var held: [Operation] = []
+    while !batch.isEmpty {
+      var first: Set<ObjectIdentifier> = []
+      for operation in batch {
+        if let connection = operation.connection, first.insert(ObjectIdentifier(connection)).inserted {
+          held.append(operation)
+        }
+      }
+      queue.hold(batch)
+      queue.wake()
+      batch = await queue.next() ?? []
+    }
+    #expect(held.count == 100)
+    for operation in held { queue.release(operation) }
+    let writer = connection("writer")
+    for number in 0..<40 {
+      _ = queue.append(operation(writer, number))
+      let batch = await queue.next() ?? []
+      #expect(batch.contains { $0.connection === writer }, "a write waited for what had been held")
+      #expect(batch.count > 32, "what had been held waited for a write")
+    }
+  }
+}
