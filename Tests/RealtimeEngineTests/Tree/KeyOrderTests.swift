@@ -16,7 +16,7 @@ struct KeyOrderTests {
     return (engine, store, try await reopen(store, name))
   }
 
-  private func reopen(_ store: EngineStore, _ name: String) async throws -> RealtimeDatabase {
+  private func reopen(_ store: any OrderedStore, _ name: String) async throws -> RealtimeDatabase {
     try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0).database(name)
   }
 
@@ -125,7 +125,158 @@ struct KeyOrderTests {
     #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 2 }, "\(costs)")
   }
 
-  @Test("A priority anywhere makes the order by priority one that is looked at whole, also over restarts")
+  @Test("A window among many numbers is that of the whole location", arguments: 0..<16)
+  func numbers(seed: Int) async throws {
+    var values = RandomNodes(seed: UInt64(seed) &+ 12_000)
+    let (_, store, filling) = try await open("numbers")
+    func number() -> Int {
+      // Of every length, close together and far apart.
+      switch values.below(6) {
+      case 0: values.below(10)
+      case 1: values.below(1_200)
+      case 2: 99_990 + values.below(20)
+      case 3: 4_000 + values.below(40) * 25
+      case 4: [2_147_483_640, 1_000_000_000, 999_999_999, 20_000, 1_000][values.below(5)] + values.below(12)
+      default: seed % 4 == 0 ? -values.below(300) : values.below(400)
+      }
+    }
+    var model = Node.empty
+    for _ in 0..<(200 + values.below(500)) {
+      let text =
+        switch values.below(24) {
+        case 0: "0\(number())"
+        case 1: "\(number())\(["a", "-", " ", ":"][values.below(4)])"
+        case 2: "-N\(number())"
+        default: "\(number())"
+        }
+      model = model.settingChild(Key(text), to: .leaf(.int(1)))
+    }
+    _ = try await filling.set("list", to: model, as: .anonymous)
+    let database = try await reopen(store, "numbers")
+    for _ in 0..<40 {
+      var query = QuerySpec(ordering: .key)
+      if values.below(3) > 0 {
+        query.start = .init(.string("\(number())"), isInclusive: values.below(2) == 0)
+      }
+      if values.below(3) == 0 { query.end = .init(.string("\(number())"), isInclusive: values.below(2) == 0) }
+      switch values.below(4) {
+      case 0: query.limit = .last(1 + values.below(30))
+      case 1 where query.end != nil: break
+      default: query.limit = .first(1 + values.below(60))
+      }
+      let found = try await database.get("list", query: query, as: .anonymous)
+      #expect(found == model.window(query), "seed \(seed): \(query)")
+    }
+  }
+
+  @Test("A window of numbers, or beside them, costs its children, and so does one of any characters")
+  func costOfNumbers() async throws {
+    var costs: [[Int]] = []
+    for count in [600, 6_000] {
+      let (engine, store, filling) = try await open("wide")
+      for part in 0..<(count / 100) {
+        let changes = (0..<100).flatMap { n -> [(Path, Node)] in
+          let number = part * 100 + n
+          let lead = ["\u{E000}", "\u{FFFD}", "\u{10000}", "\u{1F600}"][number % 4]
+          return [
+            (Path(keys: ["array", Key("\(number)")]), ["at": 1, "text": "x"]),
+            (Path(keys: ["mixed", Key("\(number)")]), ["at": 1]),
+            (Path(keys: ["mixed", Key("k\(10_000 + number)")]), ["at": 1]),
+            (Path(keys: ["wide", Key("k\(lead)\(10_000 + number)")]), ["at": 1]),
+          ]
+        }
+        _ = try await filling.update("/", changes, as: .anonymous)
+      }
+      let database = try await reopen(store, "wide")
+      #expect(try await eventually { database.builder.looks > 0 })
+      await database.cleaner.stop()
+      var cost: [Int] = []
+      let windows: [(Path, QuerySpec)] = [
+        ("array", QuerySpec(limit: .first(10))),
+        ("array", QuerySpec(ordering: .key, start: .init(.string("123")), end: .init(.string("132")))),
+        ("array", QuerySpec(ordering: .key, start: .init(.string("97")), limit: .first(10))),
+        ("mixed", QuerySpec(limit: .last(10))),
+        ("wide", QuerySpec(limit: .first(10))), ("wide", QuerySpec(limit: .last(10))),
+        ("wide", QuerySpec(ordering: .key, start: .init(.string("k\u{FFFD}1030")), limit: .first(10))),
+        ("wide", QuerySpec(ordering: .key, end: .init(.string("k\u{10000}1030")), limit: .last(10))),
+      ]
+      for (path, query) in windows {
+        cost.append(
+          try await engine.count {
+            let found = try await database.get(path, query: query, as: .anonymous)
+            #expect(found.childCount == 10, "\(path) \(query)")
+          })
+        #expect(cost.last ?? 0 < 150, "\(path) \(query)")
+      }
+      costs.append(cost)
+    }
+    // A few numbers of other lengths stand in the way where there are more of them.
+    #expect(zip(costs[0], costs[1]).allSatisfy { $1 <= $0 + 24 }, "\(costs)")
+  }
+
+  @Test(
+    "Where children have priorities, and where they have none, windows are those of the whole",
+    arguments: 0..<24)
+  func prioritiesAnywhere(seed: Int) async throws {
+    var values = RandomNodes(seed: UInt64(seed) &+ 13_000)
+    let store = try MemoryStore()
+    let staging: StagingLimits = seed % 3 == 0 ? .tiny : .standard
+    let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), staging: staging)
+      .database("priorities")
+    var model = Node.empty
+    func check(_ database: RealtimeDatabase) async throws {
+      for _ in 0..<12 {
+        let path = values.path()
+        var query = QuerySpec(
+          limit: values.below(2) == 0 ? .first(1 + values.below(3)) : .last(1 + values.below(3)))
+        if values.below(3) == 0 { query.start = values.bound(.priority) }
+        let found = try await database.get(path, query: query, as: .anonymous)
+        #expect(found == model.descendant(path).window(query), "seed \(seed): \(path) \(query)")
+      }
+    }
+    for round in 0..<30 {
+      let path = values.path()
+      // Few priorities, so that most places have none.
+      var node = values.below(5) == 0 ? values.node() : values.node().withoutPriorities
+      if values.below(20) == 0 { node = .empty }
+      if values.below(6) == 0 {
+        let priority = Node.leaf(.int(Int64(values.below(3))))
+        _ = try await filling.set(path.child(.priority), to: priority, as: .anonymous)
+        model = model.setting(path.child(.priority), to: priority)
+      }
+      if values.below(3) == 0 {
+        _ = try await filling.update("/", [(path, node)], as: .anonymous)
+      } else {
+        _ = try await filling.set(path, to: node, as: .anonymous)
+      }
+      model = model.setting(path, to: node)
+      if round % 6 == 5 { try await check(reopen(store, "priorities")) }
+    }
+  }
+
+  @Test("Priorities in one place leave windows elsewhere to rows, also over restarts")
+  func costBesidePriorities() async throws {
+    let (engine, store, filling) = try await open("priorities")
+    let list = Node.object((0..<3_000).map { (Key("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
+    for path in ["rooms/a/list", "rooms/b/list"] {
+      _ = try await filling.set(Path(path), to: list, as: .anonymous)
+    }
+    _ = try await filling.set("rooms/b/list/k10007/.priority", to: 3, as: .anonymous)
+    _ = try await filling.set("flag", to: .leaf(.int(1), priority: .number(2)), as: .anonymous)
+    let database = try await reopen(store, "priorities")
+    #expect(try await eventually { database.builder.looks > 0 })
+    await database.cleaner.stop()
+    let query = QuerySpec(limit: .last(3))
+    let cost = try await engine.count {
+      let found = try await database.get("rooms/a/list", query: query, as: .anonymous)
+      #expect(found == list.window(query))
+    }
+    #expect(cost < 60, "\(cost) rows")
+    let found = try await database.get("rooms/b/list", query: query, as: .anonymous)
+    #expect(found == list.setting("k10007/.priority", to: 3).window(query))
+  }
+
+  @Test("A priority of a child makes the order by priority one that is looked at whole, also over restarts")
   func priorities() async throws {
     let (_, store, database) = try await open("priorities")
     let list = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })

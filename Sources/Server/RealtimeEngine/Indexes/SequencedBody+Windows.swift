@@ -32,7 +32,7 @@ extension SequencedBody {
     case .key, .priority:
       // What is in memory is in every order already.
       guard tree.cache?.node(at: path) == nil else { return nil }
-      guard try query.ordering == .key || hasNoPriorities() else { return nil }
+      guard try query.ordering == .key || hasNoPriorities(at: path) else { return nil }
       return try tree.keysInOrder(query, at: path)
     case .value, .child:
       guard try hasIndex(query.ordering, path), try !indexBuilds().concern(path) else { return nil }

@@ -13,8 +13,7 @@ final class PassWriter: Sequenced {
   private let state: GenerationState
   private let journal: SessionJournal
   private var hasCleared = false
-  /// Whether a row brought a priority into the tree.
-  private var hasPriority = false
+  private var priorities = PriorityMarks()
   /// Whether rows were left behind that nobody sees any more.
   private(set) var hasGarbage = false
 
@@ -50,14 +49,14 @@ final class PassWriter: Sequenced {
 
   /// Takes note of a row that brings a priority into the tree.
   private func note(_ key: [UInt8], _ value: StoredValue) throws {
-    if key.first == RowKeys.tree, RowKeys.hasPriority(key, value) { try notePriority() }
+    guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
+      return
+    }
+    try priorities.mark(parent, .children, in: base)
   }
 
-  private func notePriority() throws {
-    guard !hasPriority else { return }
-    hasPriority = true
-    if try base.get(RowKeys.noPriorities) != nil { try clear(RowKeys.noPriorities) }
-  }
+  /// Takes note of an empty tree.
+  func beginPriorities() throws { try priorities.begin(in: base) }
 
   func clear(_ key: [UInt8]) throws {
     hasCleared = true
@@ -106,7 +105,10 @@ extension PassWriter {
   /// Puts a generation that was filled before into the place of a location's rows.
   func place(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
     try clear(RowKeys.garbage(generation.number))
-    if generation.hasPriority { try notePriority() }
+    if generation.hasPriority {
+      if let parent = RowKeys.parent(prefix) { try priorities.mark(parent, .children, in: base) }
+      try priorities.mark(prefix[...], .everything, in: base)
+    }
     try begin(generation.number, at: prefix)
   }
 

@@ -7,7 +7,7 @@
 //
 //   's' + name               a setting (see Settings/)
 //   'i', 'j'                 indexes, and what is to be built of them (see Indexes/)
-//   'p'                      stands while no location has a priority (see PriorityUse)
+//   'p', 'q'                 where children have priorities (see PriorityUse)
 //   'm'                      left by the last commit that cleared rows (see PassWriter)
 //   'g', 'G', 'n', 'x'       subtrees whose rows lie elsewhere (see Generations/GenerationRows)
 //

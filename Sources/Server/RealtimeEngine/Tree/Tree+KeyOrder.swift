@@ -2,8 +2,9 @@
 // location.
 //
 // Rows stand in the order of their bytes, keys in another: those that read as integers first, by number, all others by
-// UTF-16. Integers are found by what they begin with, and sorted; among the others the two orders differ only where
-// characters from U+E000 on meet, which are left to those who read the whole location.
+// UTF-16 (see TextWalk). Numbers are looked for one after the other from the lower bound on (see NumberWalk); the few that
+// are written in another way, and negative ones, are found by what they begin with, and sorted. From the upper end on
+// numbers cannot be looked for: a longer one may stand anywhere.
 
 import OrderedStore
 import RealtimeModel
@@ -18,28 +19,18 @@ extension Tree {
   /// - Parameter query: ordered by key, or by priority where no child has one.
   func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [Key]? {
     guard let bounds = KeyBounds(query) else { return [] }
-    var walk = ChildWalk(view: view, prefix: RowKeys.row(of: path))
+    let walk = ChildWalk(view: view, prefix: RowKeys.row(of: path))
     var beside = Tree.mostBeside
-    var integers: [Key] = []
-    if bounds.mayHoldIntegers {
-      for range in ChildWalk.integers {
-        var next: [UInt8]? = range.start
-        while let from = next, let found = try walk.first(from: from, below: range.end) {
-          next = found.end
-          beside -= 1
-          guard beside >= 0 else { return nil }
-          if found.key.integerValue != nil, bounds.contains(found.key) { integers.append(found.key) }
-        }
-      }
-      integers.sort()
-    }
     let limit = query.limit?.count ?? .max
     if case .last = query.limit {
-      guard let texts = try texts(&walk, bounds, limit, reverse: true, &beside) else { return nil }
+      guard let texts = try texts(walk, bounds, limit, reverse: true, &beside) else { return nil }
+      guard texts.count < limit else { return texts.reversed() }
+      guard let integers = try allIntegers(walk, bounds, &beside) else { return nil }
       return Array((integers + texts.reversed()).suffix(limit))
     }
-    guard integers.count < limit else { return Array(integers.prefix(limit)) }
-    guard let texts = try texts(&walk, bounds, limit - integers.count, reverse: false, &beside) else {
+    guard let integers = try firstIntegers(walk, bounds, limit, &beside) else { return nil }
+    guard integers.count < limit else { return integers }
+    guard let texts = try texts(walk, bounds, limit - integers.count, reverse: false, &beside) else {
       return nil
     }
     return integers + texts
@@ -47,25 +38,75 @@ extension Tree {
 
   /// The keys inside bounds that read as no integers, from one end on.
   private func texts(
-    _ walk: inout ChildWalk, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ beside: inout Int
+    _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ beside: inout Int
   ) throws -> [Key]? {
     guard bounds.mayHoldTexts else { return [] }
-    guard let range = bounds.textRange else { return nil }
     var found: [Key] = []
-    var (start, end) = (range.start, range.end)
-    while found.count < limit {
-      let next = reverse ? try walk.last(from: start, below: end) : try walk.first(from: start, below: end)
-      guard let next else { return found }
-      if reverse { end = next.start } else { start = next.end }
-      if next.key.integerValue != nil || !bounds.contains(next.key) {
+    var texts = TextWalk(walk, from: reverse ? bounds.upperText : bounds.lowerText, reverse: reverse)
+    while found.count < limit, let next = try texts.next() {
+      if bounds.contains(next.key), next.key.integerValue == nil {
+        found.append(next.key)
+      } else {
+        if next.key.integerValue == nil, bounds.isBehind(next.key, reverse: reverse) { break }
         beside -= 1
         guard beside >= 0 else { return nil }
-      } else {
-        guard next.isOrdered else { return nil }
-        found.append(next.key)
       }
     }
     return found
+  }
+
+  // MARK: Integers
+
+  /// All keys inside bounds that read as integers, in order.
+  private func allIntegers(_ walk: ChildWalk, _ bounds: KeyBounds, _ beside: inout Int) throws -> [Key]? {
+    guard bounds.mayHoldIntegers else { return [] }
+    var found: [Key] = []
+    for range in ChildWalk.integers {
+      guard try integers(walk, range, bounds, &found, &beside) else { return nil }
+    }
+    return found.sorted()
+  }
+
+  /// The first keys inside bounds that read as integers, in order.
+  private func firstIntegers(
+    _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, _ beside: inout Int
+  ) throws -> [Key]? {
+    guard bounds.mayHoldIntegers else { return [] }
+    var found: [Key] = []
+    for range in ChildWalk.unusualIntegers {
+      guard try integers(walk, range, bounds, &found, &beside) else { return nil }
+    }
+    // Negative ones come first: with enough of them nothing else is looked for.
+    found.sort()
+    if found.count(where: { ($0.integerValue ?? 0) < 0 }) >= limit { return Array(found.prefix(limit)) }
+    var numbers = NumberWalk(walk, from: bounds.lowerInteger)
+    var usual = 0
+    while usual < limit {
+      guard let key = try numbers.next(&beside) else { break }
+      if !bounds.contains(key) {
+        if bounds.isBehind(key, reverse: false) { break }
+        continue
+      }
+      usual += 1
+      found.append(key)
+    }
+    guard beside >= 0 else { return nil }
+    return Array(found.sorted().prefix(limit))
+  }
+
+  /// Adds the integers inside bounds whose rows stand in a range; false if there is too much beside them.
+  private func integers(
+    _ walk: ChildWalk, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds, _ found: inout [Key],
+    _ beside: inout Int
+  ) throws -> Bool {
+    var next: [UInt8]? = range.start
+    while let from = next, let child = try walk.first(from: from, below: range.end) {
+      next = child.end
+      beside -= 1
+      guard beside >= 0 else { return false }
+      if child.key.integerValue != nil, bounds.contains(child.key) { found.append(child.key) }
+    }
+    return true
   }
 }
 
@@ -92,73 +133,19 @@ private struct KeyBounds {
 
   func contains(_ key: Key) -> Bool { query.contains(OrderingPlace(value: .null, key: key)) }
 
+  /// Whether a key lies outside, behind the far end.
+  func isBehind(_ key: Key, reverse: Bool) -> Bool {
+    reverse ? lower.map { key <= $0 } ?? false : upper.map { $0 <= key } ?? false
+  }
+
   var mayHoldIntegers: Bool { lower.map { $0.integerValue != nil } ?? true }
   var mayHoldTexts: Bool {
     (upper.map { $0.integerValue == nil && $0 != .minimum } ?? true) && lower != .maximum
   }
 
-  /// Where the rows of texts inside the bounds lie, relative to the location; nil where rows stand in another order.
-  var textRange: (start: [UInt8], end: [UInt8]?)? {
-    var range: (start: [UInt8], end: [UInt8]?) = ([RowKeys.priority + 1], nil)
-    if let lower, lower.integerValue == nil {
-      guard ChildWalk.isOrdered(lower.text.utf8) else { return nil }
-      range.start = Array(lower.text.utf8) + [RowKeys.terminator]
-    }
-    if let upper {
-      guard ChildWalk.isOrdered(upper.text.utf8) else { return nil }
-      range.end = Array(upper.text.utf8) + [RowKeys.terminator + 1]
-    }
-    return range
-  }
-}
-
-/// Finds the children of a location by their rows, one of each.
-private struct ChildWalk {
-  struct Child {
-    let key: Key
-    /// What its rows begin with, and the first key behind them, relative to the location.
-    let start: [UInt8]
-    let end: [UInt8]
-    /// Whether it stands among other texts where they belong.
-    var isOrdered: Bool { ChildWalk.isOrdered(start) }
-  }
-
-  /// What keys begin with that may read as integers.
-  static let integers: [(start: [UInt8], end: [UInt8])] = [
-    (Array("-0".utf8), Array("-:".utf8)), (Array("0".utf8), Array(":".utf8)),
-  ]
-
-  /// Whether the order of texts by bytes is that of their keys.
-  static func isOrdered(_ text: some Sequence<UInt8>) -> Bool { text.allSatisfy { $0 < 0xEE } }
-
-  let view: any ReadView
-  /// What the rows of the location begin with.
-  let prefix: [UInt8]
-
-  /// The first child whose rows begin at or after a key, given relative to the location.
-  mutating func first(from start: [UInt8], below end: [UInt8]?) throws -> Child? {
-    try find(start, end, reverse: false)
-  }
-
-  /// The last child with rows before a key.
-  mutating func last(from start: [UInt8], below end: [UInt8]?) throws -> Child? {
-    try find(start, end, reverse: true)
-  }
-
-  private func find(_ start: [UInt8], _ end: [UInt8]?, reverse: Bool) throws -> Child? {
-    let range = KeyRange(
-      start: prefix + start, end: end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
-    guard range.end.map({ range.start.lexicographicallyPrecedes($0) }) ?? true else { return nil }
-    var child: Child?
-    try view.scan(range, reverse: reverse) { row, _, _ in
-      let suffix = UnsafeRawBufferPointer(rebasing: row[prefix.count...])
-      guard let length = suffix.firstIndex(of: RowKeys.terminator) else { return false }
-      let name = Array(suffix[..<length])
-      child = Child(
-        key: Key(String(decoding: name, as: UTF8.self)), start: name + [RowKeys.terminator],
-        end: name + [RowKeys.terminator + 1])
-      return false
-    }
-    return child
-  }
+  /// The number of the lower bound.
+  var lowerInteger: Int32? { lower?.integerValue }
+  /// The bounds as far as they are texts.
+  var lowerText: [UInt8]? { lower.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
+  var upperText: [UInt8]? { upper.flatMap { $0.integerValue == nil ? Array($0.text.utf8) : nil } }
 }
