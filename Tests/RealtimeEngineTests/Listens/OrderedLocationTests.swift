@@ -65,7 +65,7 @@ struct OrderedLocationTests {
       }
       for query in queries {
         let expected = node.window(query)
-        #expect(location.views[query]?.content == expected, "seed \(seed), step \(step): \(query)")
+        #expect(location.view(of: query)?.content == expected, "seed \(seed), step \(step): \(query)")
         #expect(known[query] == expected, "seed \(seed), step \(step): told of \(query)")
       }
     }

@@ -10,7 +10,7 @@ extension SequencedBody {
     if !query.showsAll, let keys = try keys(query, at: path) { return try window(keys, at: path) }
     let value = try value(at: path, for: operation, query.showsAll ? nil : query)
     if query.showsAll { return value.node }
-    return value.views[query]?.content ?? value.indexes[query.ordering]?.window(query).content
+    return value.view(of: query)?.content ?? value.index(by: query.ordering)?.window(query).content
       ?? value.node.window(query)
   }
 

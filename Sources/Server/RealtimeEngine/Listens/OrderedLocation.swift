@@ -1,57 +1,93 @@
 // A location's value, its children in the orders that somebody asked for, and the windows of queries on it: one index for
 // each order and one window for each query, however many want them, each brought up to date in O(log n) by a changed child.
+// A window that a change does not touch costs a few comparisons.
 
 import RealtimeModel
 
 /// A location as queries see it.
 struct OrderedLocation: Sendable {
+  /// The children in one order, and the windows in it.
+  private struct Order: Sendable {
+    var index: OrderedIndex
+    var views: [QueryView] = []
+    var positions: [QuerySpec: Int] = [:]
+
+    mutating func add(_ view: QueryView) {
+      positions[view.query] = views.count
+      views.append(view)
+    }
+
+    mutating func remove(_ query: QuerySpec) {
+      guard let position = positions.removeValue(forKey: query) else { return }
+      let last = views.removeLast()
+      guard position < views.count else { return }
+      views[position] = last
+      positions[last.query] = position
+    }
+  }
+
   private(set) var node: Node
-  private(set) var indexes: [Ordering: OrderedIndex] = [:]
-  private(set) var views: [QuerySpec: QueryView] = [:]
+  private var orders: [Ordering: Order] = [:]
 
   init(_ node: Node) { self.node = node }
+
+  /// How many orders are kept.
+  var orderCount: Int { orders.count }
+
+  /// The children in an order, if that is kept.
+  func index(by ordering: Ordering) -> OrderedIndex? { orders[ordering]?.index }
+
+  /// The window of a query, if that is kept.
+  func view(of query: QuerySpec) -> QueryView? {
+    guard let order = orders[query.ordering], let position = order.positions[query] else { return nil }
+    return order.views[position]
+  }
 
   /// Has the children kept in an order.
   ///
   /// - Parameter prepared: the same location, as somebody may have looked at it already.
   mutating func keep(_ ordering: Ordering, _ prepared: OrderedLocation? = nil) {
-    guard indexes[ordering] == nil else { return }
-    indexes[ordering] = prepared?.indexes[ordering] ?? OrderedIndex(of: node, by: ordering)
+    guard orders[ordering] == nil else { return }
+    orders[ordering] = Order(index: prepared?.index(by: ordering) ?? OrderedIndex(of: node, by: ordering))
   }
 
   /// Has the window of a query kept, and gives it.
   mutating func keep(_ query: QuerySpec, _ prepared: OrderedLocation? = nil) -> Node {
     keep(query.ordering, prepared)
-    guard let index = indexes[query.ordering] else { return .empty }
-    if let known = views[query] { return known.content }
-    let view = prepared?.views[query] ?? QueryView(query, index: index)
-    views[query] = view
+    if let known = view(of: query) { return known.content }
+    guard let index = index(by: query.ordering) else { return .empty }
+    let view = prepared?.view(of: query) ?? QueryView(query, index: index)
+    orders[query.ordering]?.add(view)
     return view.content
   }
 
   /// Forgets the window of a query, and the order if no other needs it.
   mutating func forget(_ query: QuerySpec) {
-    views[query] = nil
-    if !views.keys.contains(where: { $0.ordering == query.ordering }) { indexes[query.ordering] = nil }
+    orders[query.ordering]?.remove(query)
+    if orders[query.ordering]?.views.isEmpty == true { orders[query.ordering] = nil }
   }
 
   /// The same with no more than one query needs.
   func part(for query: QuerySpec) -> OrderedLocation {
     var part = OrderedLocation(node)
-    part.indexes[query.ordering] = indexes[query.ordering]
-    part.views[query] = views[query]
+    guard let index = index(by: query.ordering) else { return part }
+    part.orders[query.ordering] = Order(index: index)
+    if let view = view(of: query) { part.orders[query.ordering]?.add(view) }
     return part
   }
 
   /// Follows a replacement of the location, and tells which windows changed.
   mutating func replace(by now: Node, _ tell: (QuerySpec, RealtimePush.Body) -> Void) {
     node = now
-    for ordering in Array(indexes.keys) { indexes[ordering] = OrderedIndex(of: now, by: ordering) }
-    for query in Array(views.keys) {
-      guard let index = indexes[query.ordering], let body = views[query]?.replace(index: index) else {
-        continue
+    for ordering in Array(orders.keys) {
+      let index = OrderedIndex(of: now, by: ordering)
+      orders[ordering]?.index = index
+      for position in 0..<(orders[ordering]?.views.count ?? 0) {
+        guard let query = orders[ordering]?.views[position].query,
+          let body = orders[ordering]?.views[position].replace(index: index)
+        else { continue }
+        tell(query, body)
       }
-      tell(query, body)
     }
   }
 
@@ -70,12 +106,15 @@ struct OrderedLocation: Sendable {
     if before.isEmpty || before.isLeaf || now.isEmpty || now.isLeaf { return replace(by: now, tell) }
     node = now
     if keys.isEmpty { return }
-    for ordering in Array(indexes.keys) { indexes[ordering]?.update(to: now, changed: keys) }
-    for query in Array(views.keys) {
-      guard let index = indexes[query.ordering],
-        let told = views[query]?.follow(index: index, keys: keys, changes: changes), !told.isEmpty
-      else { continue }
-      tell(query, .merge(told))
+    for ordering in Array(orders.keys) {
+      guard var order = orders.removeValue(forKey: ordering) else { continue }
+      let moved = keys.map { MovedChild($0, from: before.child($0), to: now.child($0), in: ordering) }
+      order.index.update(to: now, changed: keys)
+      for position in order.views.indices {
+        let told = order.views[position].follow(index: order.index, moved: moved, changes: changes)
+        if !told.isEmpty { tell(order.views[position].query, .merge(told)) }
+      }
+      orders[ordering] = order
     }
   }
 }

@@ -11,6 +11,7 @@ import RealtimeModel
 /// The window of a filtered query on a location.
 struct QueryView: Sendable {
   let query: QuerySpec
+  private let range: QueryRange
   /// The children in the window.
   private(set) var content: Node
   /// With the limit reached, the place of the child that a better one pushes out.
@@ -18,6 +19,7 @@ struct QueryView: Sendable {
 
   init(_ query: QuerySpec, index: OrderedIndex) {
     self.query = query
+    range = QueryRange(query)
     content = .empty
     look(at: index)
   }
@@ -38,17 +40,17 @@ struct QueryView: Sendable {
   ///
   /// - Parameters:
   ///   - index: the location's children after the changes.
-  ///   - keys: the children that changed, each once.
+  ///   - moved: the children that changed, each once.
   ///   - changes: the changes, relative to the location.
   mutating func follow(
-    index: OrderedIndex, keys: some Sequence<Key>, changes: [(path: Path, value: Node)]
+    index: OrderedIndex, moved: [MovedChild], changes: [(path: Path, value: Node)]
   ) -> [(path: Path, value: Node)] {
     let before = content
     if query.showsAll {
       look(at: index)
     } else {
-      guard keys.contains(where: { mayMoveWindow($0, index) }) else { return [] }
-      move(index, keys)
+      guard moved.contains(where: { isInside($0.from) || isInside($0.to) }) else { return [] }
+      move(index, moved)
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
@@ -66,16 +68,9 @@ struct QueryView: Sendable {
     return leaving + entering + inner
   }
 
-  /// Whether a changed child was in the window, or is now where it would be in it.
-  private func mayMoveWindow(_ key: Key, _ index: OrderedIndex) -> Bool {
-    if !content.child(key).isEmpty { return true }
-    let child = index.node.child(key)
-    return !child.isEmpty && isInside(OrderingPlace(of: key, child, in: query.ordering))
-  }
-
-  /// Whether a place lies in the range, and not behind the edge.
-  private func isInside(_ place: OrderingPlace) -> Bool {
-    guard query.contains(place) else { return false }
+  /// Whether a place lies in the range, and not behind the edge; what stood there was, or is, in the window.
+  private func isInside(_ place: OrderingPlace?) -> Bool {
+    guard let place, range.contains(place) else { return false }
     guard let edge else { return true }
     return isReversed ? edge <= place : place <= edge
   }
@@ -86,11 +81,9 @@ struct QueryView: Sendable {
   }
 
   /// Moves the window by the children that changed.
-  private mutating func move(_ index: OrderedIndex, _ keys: some Sequence<Key>) {
-    for key in keys {
-      let child = index.node.child(key)
-      let isShown = !child.isEmpty && isInside(OrderingPlace(of: key, child, in: query.ordering))
-      content = content.settingChild(key, to: isShown ? child : .empty)
+  private mutating func move(_ index: OrderedIndex, _ moved: [MovedChild]) {
+    for child in moved {
+      content = content.settingChild(child.key, to: isInside(child.to) ? child.now : .empty)
     }
     guard let limit = query.limit?.count else { return }
     if let edge, content.childCount < limit {
@@ -127,5 +120,20 @@ struct QueryView: Sendable {
       content = content.settingChild(place.key, to: .empty)
       return true
     }
+  }
+}
+
+/// A child that changed, and where it stood and stands in an order.
+struct MovedChild {
+  let key: Key
+  let now: Node
+  let from: OrderingPlace?
+  let to: OrderingPlace?
+
+  init(_ key: Key, from before: Node, to now: Node, in ordering: Ordering) {
+    self.key = key
+    self.now = now
+    from = before.isEmpty ? nil : OrderingPlace(of: key, before, in: ordering)
+    to = now.isEmpty ? nil : OrderingPlace(of: key, now, in: ordering)
   }
 }

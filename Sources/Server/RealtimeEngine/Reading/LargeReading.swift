@@ -72,7 +72,9 @@ final class LargeReading: Sendable {
         job.operations.withLock { $0.append(operation) }
         return false
       }
-      let job = Job(operation, path, known?.take() == true ? known : nil)
+      // Since the operation was put off, the read of another may have ended which has the order already.
+      let reads = [runner.sequencer.largeReads.idle(at: path), known]
+      let job = Job(operation, path, reads.compactMap { $0 }.first { $0.take() })
       state.open[path] = job
       state.waiting.append(job)
       guard state.running < LargeReading.mostAtOnce else { return false }
@@ -111,9 +113,9 @@ final class LargeReading: Sendable {
     operation.largeReads += 1
     guard case .success(let read) = read else { return operation }
     return await threads.run { [operation, ordered] in
-      let before = read.known?.indexes.count
+      let before = read.known?.orderCount
       let prepared = operation.prepared(by: read)
-      if let now = read.known?.indexes.count, now != before { ordered.withLock { $0 += 1 } }
+      if let now = read.known?.orderCount, now != before { ordered.withLock { $0 += 1 } }
       return prepared
     }
   }
@@ -194,7 +196,7 @@ extension Operation {
     case .listen(let listen):
       read.prepare(listen.query, isWide: listen.query.isWide)
       // The hash of a window that stays as it is will be there.
-      if listen.hash?.isEmpty == false { _ = read.known?.views[listen.query]?.content.hash }
+      if listen.hash?.isEmpty == false { _ = read.known?.view(of: listen.query)?.content.hash }
     default: break
     }
     return operation

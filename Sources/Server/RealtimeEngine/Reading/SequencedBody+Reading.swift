@@ -20,7 +20,7 @@ extension SequencedBody {
       guard let current = read.current(for: query) else { break }
       guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
       if tree.cache?.node(at: path) == nil { tree.cache?.keep(current.node, at: path) }
-      if query.map({ !isCostly(current.node, $0) || current.indexes[$0.ordering] != nil }) ?? true {
+      if query.map({ !isCostly(current.node, $0) || current.index(by: $0.ordering) != nil }) ?? true {
         return current
       }
     case .failure(.tooBig)?: throw RealtimeError.tooBig

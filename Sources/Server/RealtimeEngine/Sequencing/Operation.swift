@@ -93,7 +93,7 @@ struct Operation: Sendable {
   init(_ action: Action, from origin: Origin) {
     self.action = action
     self.origin = origin
-    share = if case .listen = action { 16 } else { 1 }
+    share = if case .listen(let listen) = action { listen.isDefault ? 4 : 64 } else { 1 }
     weight =
       switch action {
       case .write(let write, _), .onDisconnect(let write): write.weight

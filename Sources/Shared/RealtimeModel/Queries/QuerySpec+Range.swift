@@ -27,20 +27,22 @@ extension QuerySpec {
 }
 
 /// A query's bounds, ready for comparing.
-struct QueryRange {
+public struct QueryRange: Sendable {
   private let start: OrderingPlace?
   private let end: OrderingPlace?
   private let startIsInclusive: Bool
   private let endIsInclusive: Bool
 
-  init(_ query: QuerySpec) {
+  /// The bounds of a query.
+  public init(_ query: QuerySpec) {
     start = query.startPlace
     end = query.endPlace
     startIsInclusive = query.start?.isInclusive ?? true
     endIsInclusive = query.end?.isInclusive ?? true
   }
 
-  func contains(_ place: OrderingPlace) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
+  /// Whether a place lies inside.
+  public func contains(_ place: OrderingPlace) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
 
   func isAfterStart(_ place: OrderingPlace) -> Bool {
     guard let start else { return true }
