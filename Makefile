@@ -16,7 +16,7 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
-  fuzz bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
+  fuzz web-sdk bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -79,6 +79,9 @@ kills: ## N kills of the server while clients write, against what it acknowledge
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh kills $(or $(N),50) $(SEED)
+
+web-sdk: build ## The genuine web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
+	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"
 
 fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 	@scripts/setup.sh build

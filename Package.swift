@@ -104,7 +104,7 @@ let package = Package(
         unixSignals,
       ]),
     .executableTarget(
-      name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", arguments, log],
+      name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],
       path: "Sources/Server/hearth", swiftSettings: strict),
 
     // The SDKs.

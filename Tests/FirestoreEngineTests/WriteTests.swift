@@ -85,6 +85,22 @@ import Testing
     #expect(try await fixture.get("c/other") == nil)
   }
 
+  @Test("an update of what the same commit deletes is the request's fault, whatever is stored")
+  func updateAfterDeletion() async throws {
+    let name = try fixture.name("c/d")
+    let writes = [
+      Write(.delete(name)), Write(.update(name, fields: ["a": 2]), precondition: .exists(true)),
+    ]
+    for _ in 0..<2 {
+      #expect(await failure { try await fixture.commit(writes) }?.code == .invalidArgument)
+      try await fixture.set("c/d", ["a": 1])
+    }
+    #expect(try await fixture.get("c/d") == ["a": 1])
+    // Written again in between, it is there.
+    _ = try await fixture.commit([writes[0], Write(.update(name, fields: ["b": 1])), writes[1]])
+    #expect(try await fixture.get("c/d") == ["a": 2])
+  }
+
   @Test("several writes to one document apply in order and see each other")
   func severalWritesToOneDocument() async throws {
     let name = try fixture.name("c/d")

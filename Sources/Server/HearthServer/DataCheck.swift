@@ -1,10 +1,12 @@
-// Checks a data directory that no server has open: whether Firestore's rows agree with each other.
+// Checks a data directory that no server has open: whether Firestore's rows agree with each other, and whether the trees
+// of the Realtime Database can be read.
 
 import EmbeddedStore
 public import FirestoreEngine
 import FirestoreModel
 import Foundation
 import OrderedStore
+public import RealtimeEngine
 
 /// Checks data directories.
 public enum DataCheck {
@@ -16,9 +18,21 @@ public enum DataCheck {
     public var report: ConsistencyReport
   }
 
-  /// Checks every Firestore database in a directory; nothing is changed but what a start would clean up.
+  /// What was found in a directory.
+  public struct Findings: Sendable {
+    /// In each database of Cloud Firestore.
+    public var firestore: [Finding]
+    /// In each database of the Realtime Database.
+    public var realtime: [TreeReport]
+    /// Whether nothing is wrong.
+    public var areConsistent: Bool {
+      firestore.allSatisfy(\.report.isConsistent) && realtime.allSatisfy(\.isConsistent)
+    }
+  }
+
+  /// Checks every database in a directory; nothing is changed but what a start would clean up.
   /// - Throws: ``HearthError`` if there is no such directory, a server has it open, or it cannot be read.
-  public static func run(directory: String) async throws(HearthError) -> [Finding] {
+  public static func run(directory: String) async throws(HearthError) -> Findings {
     guard FileManager.default.fileExists(atPath: directory + "/CURRENT") else {
       throw HearthError("\(directory) is no data directory of Hearth.")
     }
@@ -39,7 +53,7 @@ public enum DataCheck {
     }
   }
 
-  private static func run(_ store: EmbeddedStore) async throws -> [Finding] {
+  private static func run(_ store: EmbeddedStore) async throws -> Findings {
     let engine = FirestoreEngine(
       store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
     var findings: [Finding] = []
@@ -48,6 +62,6 @@ public enum DataCheck {
         Finding(database: name.description, report: try await ConsistencyCheck.run(name, in: store)))
     }
     await engine.shutDown()
-    return findings
+    return Findings(firestore: findings, realtime: try await TreeCheck.run(store))
   }
 }

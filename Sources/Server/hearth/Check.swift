@@ -4,10 +4,12 @@ import ArgumentParser
 import FirestoreEngine
 import Foundation
 import HearthServer
+import RealtimeEngine
 
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Check that every document has its index entries, and every index entry its document.",
+    abstract:
+      "Check that every document has its index entries and every index entry its document, and that trees can be read.",
     discussion: """
       The server must be stopped. Ends with 0 if everything is consistent, with 2 if something is not, and with 1 if \
       the directory cannot be checked.
@@ -17,14 +19,14 @@ struct Check: AsyncParsableCommand {
   var data: String
 
   func run() async throws {
-    let findings: [DataCheck.Finding]
+    let findings: DataCheck.Findings
     do {
       findings = try await DataCheck.run(directory: data)
     } catch {
       FileHandle.standardError.write(Data("hearth: \(error)\n".utf8))
       throw ExitCode.failure
     }
-    for finding in findings {
+    for finding in findings.firestore {
       let report = finding.report
       print(
         "\(finding.database): \(report.documents) documents, \(report.automaticEntries) automatic and "
@@ -33,7 +35,13 @@ struct Check: AsyncParsableCommand {
       let rest = report.problemCount - report.problems.count
       if rest > 0 { print("  and \(rest) more") }
     }
-    guard findings.allSatisfy(\.report.isConsistent) else { throw ExitCode(2) }
+    for report in findings.realtime {
+      print("Realtime Database \(report.namespace): \(report.leaves) values, \(report.problemCount) problems")
+      for problem in report.problems { print("  \(problem)") }
+      let rest = report.problemCount - report.problems.count
+      if rest > 0 { print("  and \(rest) more") }
+    }
+    guard findings.areConsistent else { throw ExitCode(2) }
     print("consistent")
   }
 }

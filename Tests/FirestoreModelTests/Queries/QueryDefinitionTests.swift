@@ -227,6 +227,18 @@ struct QueryDefinitionTests {
       Self.refusal(StructuredQuery(filter: Self.field("__name__", .equal, "b1")))
         == "__key__ filter value must be a Key")
     #expect(Self.refusal(StructuredQuery(filter: Self.field("__name__", .isIn, [key]))) == nil)
+    let named = Self.field("__name__", .equal, key)
+    for (others, accepted) in [
+      ([Self.field("a", .notEqual, 1)], false), ([Self.field("a", .equal, 1)], true),
+      ([Self.field("a", .lessThan, 1), Self.field("__name__", .greaterThanOrEqual, key)], true),
+    ] {
+      #expect(
+        Self.refusal(StructuredQuery(filter: .composite(.and, [named] + others)))
+          == (accepted
+            ? nil
+            : "Equality on key is not allowed if there are other inequality fields and key does not appear in "
+              + "inequalities."))
+    }
     #expect(
       Self.refusal(StructuredQuery(orderBy: [Order(.documentID), Self.order("a")]))
         == "order by clause cannot contain more fields after the key")

@@ -20,6 +20,8 @@ struct CommitPlan {
     var createTime: Timestamp?
     var updateTime: Timestamp?
     var transforms = 0
+    /// Whether a write of this commit has deleted it.
+    var isDeletedHere = false
   }
 
   /// What one write did, for the policy.
@@ -64,6 +66,11 @@ struct CommitPlan {
     let position = try position(of: write.document)
     var target = targets[position]
     if let precondition = write.precondition {
+      // No state of the database could let such a commit through, so it is the request that is wrong.
+      if precondition == .exists(true), target.isDeletedHere, target.fields == nil {
+        throw FirestoreError.invalidArgument(
+          "Cannot update \(target.name): an earlier write of the same commit deletes it.")
+      }
       try precondition.check(target.name, updateTime: target.updateTime)
     }
     target.transforms += write.allTransforms.count
@@ -93,7 +100,10 @@ struct CommitPlan {
     target.fields = fields
     targets[position] = target
     var result = WriteResult(updateTime: target.updateTime, transformResults: outcome.transformResults)
-    if case .delete = write.operation { result.updateTime = nil }
+    if case .delete = write.operation {
+      result.updateTime = nil
+      targets[position].isDeletedHere = true
+    }
     results.append(result)
     if recordsSteps {
       steps.append(

@@ -30,7 +30,8 @@ public final class RealtimeEngine: Sendable {
   private let hashing = ThreadPool(threads: 2)
   private let pushIDs = Guarded(PushIDGenerator())
 
-  private static let prefix = "realtime/"
+  /// What names of databases in the store's catalogue begin with.
+  static let cataloguePrefix = "realtime/"
   private static let namespacesReadAtOnce = 32
 
   /// Makes the engine; nothing is opened yet.
@@ -103,7 +104,7 @@ public final class RealtimeEngine: Sendable {
 
   private func open(_ namespace: String) async -> Result<RealtimeDatabase, RealtimeError> {
     do {
-      let rows = try await DatabaseRows(named: Self.prefix + namespace, in: store, now: now)
+      let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
         hashing: hashing, staging: staging, created: { [weak self] in self?.keep(namespace) },
@@ -141,8 +142,8 @@ public final class RealtimeEngine: Sendable {
   /// The names of all namespaces, in ascending order.
   public func namespaces() async throws(RealtimeError) -> [String] {
     do {
-      return try await store.databaseNames().filter { $0.hasPrefix(Self.prefix) }
-        .map { String($0.dropFirst(Self.prefix.count)) }
+      return try await store.databaseNames().filter { $0.hasPrefix(Self.cataloguePrefix) }
+        .map { String($0.dropFirst(Self.cataloguePrefix.count)) }
     } catch { throw RealtimeError(storeError: error) }
   }
 
@@ -160,7 +161,7 @@ public final class RealtimeEngine: Sendable {
             found.append(name)
           }
           group.addTask {
-            let rows = try await store.database(named: Self.prefix + namespace, history: .openReads)
+            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .openReads)
             let isUnenforced = try await rows.read(at: nil) { view in
               try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
             }

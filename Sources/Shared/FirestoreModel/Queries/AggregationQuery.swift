@@ -44,7 +44,8 @@ public struct AggregationQuery: Hashable, Sendable {
     if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty.") }
     if aggregations.count > Limits.aggregations {
       throw .invalidArgument(
-        "The query has \(aggregations.count) aggregations; at most \(Limits.aggregations) are allowed.")
+        "The maximum number of aggregations allowed in an aggregation query is \(Limits.aggregations). Received: "
+          + "\(aggregations.count)")
     }
     var named: [Aggregation] = []
     var unnamed = 0

@@ -83,6 +83,14 @@ extension Filter {
     }
   }
 
+  /// The filters that must all hold, whatever else the filter says: itself, or the parts of an `and`.
+  var conjuncts: [Filter] {
+    switch self {
+    case .composite(.and, let parts): parts.flatMap(\.conjuncts)
+    case .field, .unary, .composite: [self]
+    }
+  }
+
   /// Whether an `or` with several parts occurs anywhere.
   var hasDisjunction: Bool {
     switch self {

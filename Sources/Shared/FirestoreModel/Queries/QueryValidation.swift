@@ -86,6 +86,7 @@ extension Query {
       throw .invalidArgument(
         "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'.")
     }
+    try validateKey(filter.conjuncts)
     guard let disjunctions = filter.disjunctions() else {
       throw .invalidArgument(
         "The query has more than \(Limits.disjunctions) disjunctions after normalization.")
@@ -101,6 +102,21 @@ extension Query {
     if fields.count > Limits.inequalityFields {
       throw .invalidArgument(
         "The query has ranges or inequalities on more than \(Limits.inequalityFields) fields.")
+    }
+  }
+
+  /// The product refuses one document's name beside a range of another field, unless the name has a range, too.
+  private func validateKey(_ conjuncts: [Filter]) throws(FirestoreError) {
+    var namesOne = false
+    for case .field(let filter) in conjuncts where filter.field.isDocumentID && filter.op == .equal {
+      namesOne = true
+    }
+    guard namesOne else { return }
+    let ranges = conjuncts.filter(\.isInequality).compactMap(\.field)
+    if !ranges.isEmpty, !ranges.contains(where: \.isDocumentID) {
+      throw .invalidArgument(
+        "Equality on key is not allowed if there are other inequality fields and key does not appear in inequalities."
+      )
     }
   }
 

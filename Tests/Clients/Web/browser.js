@@ -1,0 +1,81 @@
+// What a browser has and Node has not: XMLHttpRequest, as far as closure-library's XhrIo asks.
+
+const http = require('http');
+const agent = new http.Agent({keepAlive: true, maxSockets: 1000});
+
+global.XMLHttpRequest = class XMLHttpRequest {
+  readyState = 0;
+  status = 0;
+  statusText = '';
+  responseText = '';
+  responseType = '';
+  withCredentials = false;
+  #headers = {Origin: 'http://example.test'};
+  #received = {};
+  #over = false;
+
+  open(method, url) {
+    this.method = method;
+    this.url = new URL(url);
+    this.#become(1);
+  }
+
+  setRequestHeader(name, value) {
+    this.#headers[name] = value;
+  }
+
+  getResponseHeader(name) {
+    const value = this.#received[name.toLowerCase()];
+    return value === undefined ? null : String(value);
+  }
+
+  getAllResponseHeaders() {
+    return Object.entries(this.#received).map(([name, value]) => `${name}: ${value}`).join('\r\n');
+  }
+
+  send(body) {
+    const bytes = body == null ? null : Buffer.from(String(body));
+    if (bytes) this.#headers['Content-Length'] = bytes.length;
+    this.request = http.request(this.url, {method: this.method, headers: this.#headers, agent}, response => {
+      this.status = response.statusCode;
+      this.statusText = response.statusMessage;
+      this.#received = response.headers;
+      response.setEncoding('utf8');
+      this.#become(2);
+      response.on('data', text => {
+        if (this.#over) return;
+        this.responseText += text;
+        this.#become(3);
+      });
+      response.on('end', () => this.#end());
+      for (const event of ['error', 'aborted', 'close']) response.on(event, () => this.#fail());
+    });
+    this.request.on('error', () => this.#fail());
+    this.request.end(bytes ?? undefined);
+  }
+
+  abort() {
+    this.#over = true;
+    this.request?.destroy();
+    this.readyState = 0;
+  }
+
+  #become(state) {
+    this.readyState = state;
+    this.onreadystatechange?.();
+  }
+
+  #end() {
+    if (this.#over) return;
+    this.#over = true;
+    this.response = this.responseText;
+    this.#become(4);
+  }
+
+  #fail() {
+    if (this.#over) return;
+    this.status = 0;
+    this.responseText = '';
+    this.#end();
+  }
+};

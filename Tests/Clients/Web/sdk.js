@@ -1,0 +1,5 @@
+// The genuine web SDK, as one bundle: an application, Cloud Firestore for browsers, the Realtime Database for Node.
+
+export * as app from '@firebase/app';
+export * as firestore from '@firebase/firestore';
+export * as database from '@firebase/database';

@@ -1,0 +1,37 @@
+// A check of a stored tree finds rows that no server of ours would have left.
+
+import OrderedStore
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite(.timeLimit(.minutes(2))) struct TreeCheckTests {
+  @Test("What an engine wrote is consistent; unreadable values and values above children are named")
+  func faults() async throws {
+    let store = try MemoryStore()
+    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
+    let database = try await engine.database("shop")
+    let goods = Node.object([("tea", .leaf(.int(4))), ("milk", .leaf(.string("none")))])
+    _ = try await database.set("goods", to: goods, as: .anonymous)
+    _ = try await database.set("goods/.priority", to: .leaf(.int(2)), as: .anonymous)
+    #expect(try await TreeCheck.run(store) == [TreeReport(namespace: "shop", leaves: 2)])
+
+    let rows = try await store.database(named: RealtimeEngine.cataloguePrefix + "shop", history: .openReads)
+    _ = try await rows.execute(validating: nil) { writer in
+      try writer.set(RowKeys.row(of: "goods/tea"), [0x77])
+      try writer.set(RowKeys.row(of: "goods"), NodeEncoder.encode(.leaf(.bool(true))))
+      try writer.set([RowKeys.tree, 0xFF, 0x00], NodeEncoder.encode(.leaf(.bool(true))))
+    }
+    let report = try #require(try await TreeCheck.run(store).first)
+    #expect(report.problemCount == 5)
+    #expect(
+      report.problems == [
+        "/goods: lies below a location that has a value itself",
+        "/goods/milk: lies below a location that has a value itself",
+        "/goods/tea: the row's value cannot be read",
+        "/goods/tea: lies below a location that has a value itself", "74ff00: the row's key is no path",
+      ])
+    try await store.close()
+  }
+}

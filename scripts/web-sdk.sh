@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Runs the genuine web SDK in Node against a server of its own: web-sdk.sh FIREBASE_JS_SDK CLOSURE_LIBRARY names two
+# checkouts, firebase/firebase-js-sdk and google/closure-library, neither of which is ours to keep here.
+#   1. Cloud Firestore over WebChannel, streaming, forced to long polling, and left to find out, and the Realtime
+#      Database, all through a proxy that cuts connections (Tests/Clients/Web).
+#   2. Google's own integration tests of the Firestore SDK: of everything but pipelines and accounts, and but for the tests
+#      of bundles as JSON, which refuse to run outside a browser.
+# Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised and node-faye-websocket.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sdk=${1:?the checkout of firebase/firebase-js-sdk}
+export CLOSURE_LIBRARY=${2:?the checkout of google/closure-library}
+hearth=${HEARTH_BIN:-.build/release/hearth}
+writes=${WRITES:-300}
+cuts=${CUTS:-2000}
+web=$PWD/Tests/Clients/Web
+work=$(mktemp -d)
+server=
+trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
+export NODE_PATH=${NODE_PATH:-/usr/share/nodejs} HEARTH_CLOSURE_LOADER=$web/closure.js HEARTH_WEB_SDK=$work/sdk.js
+
+# The SDK chooses its platform's files when it is built; here that is done by files that name the browser's.
+cp -r "$sdk/packages" "$work/packages"
+mkdir -p "$work/config" && echo '{"projectId":"demo-web"}' >"$work/config/project.json"
+for file in "$work"/packages/firestore/src/platform/browser/*.ts; do
+  name=$(basename "$file" .ts)
+  if [ -e "$work/packages/firestore/src/platform/$name.ts" ]; then
+    echo "export * from './browser/$name';" >"$work/packages/firestore/src/platform/$name.ts"
+  fi
+done
+
+bundle() {
+  esbuild "$1" --bundle --platform=node --format=cjs --outfile="$2" --log-level=error \
+    --define:process.env.TEST_PLATFORM='"browser"' \
+    --alias:@firebase/app="$work/packages/app/src/index.ts" \
+    --alias:@firebase/firestore="$work/packages/firestore/src/index.ts" \
+    --alias:@firebase/database="$work/packages/database/src/index.node.ts" \
+    --alias:@firebase/util="$work/packages/util/index.ts" \
+    --alias:@firebase/component="$work/packages/component/index.ts" \
+    --alias:@firebase/logger="$work/packages/logger/index.ts" \
+    --alias:@firebase/webchannel-wrapper/webchannel-blob="$web/webchannel-blob.js" \
+    --alias:@firebase/webchannel-wrapper/bloom-blob="$web/bloom-blob.js" \
+    --alias:@firebase/auth="$web/absent.js" --alias:idb="$web/absent.js" --alias:tslib="$web/absent.js" \
+    --alias:re2js="$web/absent.js" --external:faye-websocket --external:chai --external:chai-as-promised \
+    --external:sinon --external:chai-exclude --external:indexeddbshim
+}
+
+"$hearth" serve --emulator --ephemeral --firestore-port 0 --database-port 0 --hub-port 0 >"$work/server.log" 2>&1 &
+server=$!
+for _ in $(seq 200); do grep -q '^ready' "$work/server.log" && break; sleep 0.1; done
+port() { sed -nE "s|^$1 listens on http://[^:]*:([0-9]+).*|\\1|p" "$work/server.log"; }
+firestore=$(port 'Cloud Firestore')
+realtime=$(port 'Realtime Database')
+
+failed=0
+bundle "$web/sdk.js" "$HEARTH_WEB_SDK"
+for mode in streaming long auto; do
+  timeout 600 node "$web/firestore.js" "$mode" "$firestore" "$writes" "$cuts" 2>"$work/errors" || {
+    failed=1
+    echo "Firestore, $mode: FAILED"
+    tail -5 "$work/errors"
+  }
+done
+timeout 600 node "$web/realtime.js" "$realtime" "$writes" "$cuts" 2>"$work/errors" || {
+  failed=1
+  echo "Realtime Database: FAILED"
+  tail -5 "$work/errors"
+}
+
+browsers_only='created by (a bundle|fromJSON)|toJSON bundle getDocFromCache'
+export FIRESTORE_EMULATOR_PORT=$firestore FIRESTORE_TARGET_BACKEND=emulator INCLUDE_FIRESTORE_PERSISTENCE=false
+for test in "$work"/packages/firestore/test/integration/{api,api_internal,remote,browser}/*.test.ts; do
+  case "$test" in *pipeline* | *indexeddb* | *index_configuration* | *api_internal/auth*) continue ;; esac
+  name=$(basename "$(dirname "$test")")-$(basename "$test" .test.ts)
+  bundle "$test" "$work/$name.js"
+  timeout 900 mocha --require "$web/setup.js" --timeout 40000 --grep "$browsers_only" --invert --exit "$work/$name.js" >"$work/$name.log" 2>&1 || {
+    failed=1
+    sed -n '/ failing/,$p' "$work/$name.log" | grep -vE '^ +at ' | head -60
+  }
+  echo "$name: $(grep -E '^ +[0-9]+ (passing|pending|failing)' "$work/$name.log" | tr -s ' \n' ' ')"
+done
+exit $failed
