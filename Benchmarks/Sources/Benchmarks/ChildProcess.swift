@@ -23,6 +23,7 @@ final class ChildProcess {
     let complaints = Pipe()
     process.standardError = complaints
     try process.run()
+    LeftBehind.note(process: process.processIdentifier)
     var found: Int?
     var text = ""
     scan: while true {
@@ -38,6 +39,7 @@ final class ChildProcess {
     }
     guard let found else {
       process.terminate()
+      LeftBehind.forget(process: process.processIdentifier)
       let complaint = String(decoding: complaints.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
       throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not start: \(text)\(complaint)")
     }
@@ -99,5 +101,6 @@ final class ChildProcess {
       if ContinuousClock.now > deadline { kill(identifier, SIGKILL) }
       Thread.sleep(forTimeInterval: 0.01)
     }
+    LeftBehind.forget(process: identifier)
   }
 }

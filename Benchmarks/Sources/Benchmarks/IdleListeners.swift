@@ -3,10 +3,10 @@
 import Foundation
 import NIOCore
 
-/// Durable commits per second in a collection of a million documents, while so many targets wait for other documents of
-/// it, a thousand on a stream.
-func commitsBesideListeners(_ setting: Setting, listeners: Int) async throws -> Double {
-  let directory = try await loadedDirectory(setting, documents: 1_000_000)
+/// Durable commits per second in a large collection, while so many targets wait for other documents of it, a thousand on a
+/// stream.
+func commitsBesideListeners(_ setting: Setting, documents: Int, listeners: Int) async throws -> Double {
+  let directory = try await loadedDirectory(setting, documents: documents)
   let server = try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
   let load = try await ListenLoad.connect(server, setting, connections: min(4, listeners))

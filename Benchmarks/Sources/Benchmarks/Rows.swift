@@ -1,6 +1,10 @@
 // Every promise that is measured, beside its reference and its goal (docs/benchmarks.md says what each does).
 
-let rows: [Row] = firestoreRows + parsingRows + realtimeRows + longFirestoreRows + longRealtimeRows
+/// All rows; those that take long with so many documents and listeners of Cloud Firestore.
+func rows(documents: Int, listeners: Int) -> [Row] {
+  firestoreRows + parsingRows + realtimeRows
+    + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
+}
 
 private let firestoreRows = [
   Row(
@@ -61,34 +65,40 @@ private let realtimeRows = [
     reference: { try await bareAppendLatency($0, perSecond: 1000) }),
 ]
 
-/// They share one database of a million documents, which the first of them loads.
-private let longFirestoreRows = [
-  Row(
-    [
-      "bulk load of 1,000,000 documents, commits of 500 / of 100,000", "the same, memory before",
-      "the same, memory at its peak", "the same, memory at the end",
-    ],
-    goals: ["", "", "1.30", "1.30"], units: ["documents/s", "MiB", "MiB", "MiB"], in: .firestore,
-    mostRounds: 1, measure: { try await bulkLoad($0, documents: 1_000_000) },
-    reference: { try await bulkLoad($0, documents: 100_000) }),
-  Row(
-    [
-      "query of 100 among 1,000,000 documents, p50 / among 1,000",
-      "the same, queries for any of the documents",
-    ],
-    goals: ["1.30", ""], units: ["µs", "µs"], in: .firestore,
-    measure: { try await queryTimes($0, documents: 1_000_000) },
-    reference: { try await queryTimes($0, documents: 1000) }),
-  Row(
-    "durable commits beside 100,000 idle listeners / beside one", goal: "0.83", unit: "documents/s",
-    in: .firestore, mostRounds: 3, measure: { try await commitsBesideListeners($0, listeners: 100_000) },
-    reference: { try await commitsBesideListeners($0, listeners: 1) }),
-  Row(
-    ["start to first answer, 1,000,000 documents / empty directory", "the same, memory when idle"],
-    goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
-    measure: { try await startLoaded($0, documents: 1_000_000) },
-    reference: { try await Array(startEmpty($0).prefix(2)) }),
-]
+/// They share one database of so many documents, which the first of them loads.
+private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
+  let many = grouped(Double(documents))
+  let waiting = grouped(Double(listeners))
+  let fewer = documents / 10 / BulkRequests.perRequest * BulkRequests.perRequest
+  return [
+    Row(
+      [
+        "bulk load of \(many) documents, commits of 500 / of \(grouped(Double(fewer)))",
+        "the same, memory before", "the same, memory at its peak", "the same, memory at the end",
+      ],
+      goals: ["", "", "1.30", "1.30"], units: ["documents/s", "MiB", "MiB", "MiB"], in: .firestore,
+      mostRounds: 1, measure: { try await bulkLoad($0, documents: documents) },
+      reference: { try await bulkLoad($0, documents: fewer) }),
+    Row(
+      [
+        "query of 100 among \(many) documents, p50 / among 1,000",
+        "the same, queries for any of the documents",
+      ],
+      goals: ["1.30", ""], units: ["µs", "µs"], in: .firestore,
+      measure: { try await queryTimes($0, documents: documents) },
+      reference: { try await queryTimes($0, documents: 1000) }),
+    Row(
+      "durable commits beside \(waiting) idle listeners / beside one", goal: "0.83", unit: "documents/s",
+      in: .firestore, mostRounds: 3,
+      measure: { try await commitsBesideListeners($0, documents: documents, listeners: listeners) },
+      reference: { try await commitsBesideListeners($0, documents: documents, listeners: 1) }),
+    Row(
+      ["start to first answer, \(many) documents / empty directory", "the same, memory when idle"],
+      goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
+      measure: { try await startLoaded($0, documents: documents) },
+      reference: { try await Array(startEmpty($0).prefix(2)) }),
+  ]
+}
 
 private let longRealtimeRows = [
   Row(

@@ -44,6 +44,7 @@ struct Setting: Sendable {
   func temporaryDirectory() throws -> String {
     let path = NSTemporaryDirectory() + "hearth-bench-\(UInt64.random(in: 0...UInt64.max))"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    LeftBehind.note(directory: path)
     return path
   }
 }
