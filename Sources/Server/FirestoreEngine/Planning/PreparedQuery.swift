@@ -15,30 +15,42 @@ struct PreparedQuery: Sendable {
     case everywhere
   }
 
-  /// The query as it was asked: what tells equal listeners.
-  let query: Query
-  let normalized: NormalizedQuery
-  let scope: Scope
-  /// One condition of the form field = value, if all results meet one: the field and the value's encoding.
-  let equality: (field: FieldPath, value: [UInt8])?
+  /// What never changes is large, and kept in many places for each listener: they share it.
+  private final class Content: Sendable {
+    let query: Query
+    let normalized: NormalizedQuery
+    let scope: Scope
+    let equality: (field: FieldPath, value: [UInt8])?
+
+    init(_ query: Query) throws(FirestoreError) {
+      self.query = query
+      normalized = try NormalizedQuery(query)
+      let id = normalized.selector?.collectionID ?? ""
+      if id.isEmpty {
+        scope = .everywhere
+      } else if normalized.selector?.allDescendants == true {
+        scope = .group(id)
+      } else {
+        scope = .collection(query.parent.path.appending(id))
+      }
+      equality = PreparedQuery.equality(in: normalized)
+    }
+  }
+
+  private let content: Content
   /// Fields that results must have beside those that the query itself looks at: those that are aggregated.
   var requiredFields: [FieldPath] = []
 
   /// Validates and normalises.
   /// - Throws: INVALID_ARGUMENT, with the product's messages.
-  init(_ query: Query) throws(FirestoreError) {
-    self.query = query
-    normalized = try NormalizedQuery(query)
-    let id = normalized.selector?.collectionID ?? ""
-    if id.isEmpty {
-      scope = .everywhere
-    } else if normalized.selector?.allDescendants == true {
-      scope = .group(id)
-    } else {
-      scope = .collection(query.parent.path.appending(id))
-    }
-    equality = PreparedQuery.equality(in: normalized)
-  }
+  init(_ query: Query) throws(FirestoreError) { content = try Content(query) }
+
+  /// The query as it was asked: what tells equal listeners.
+  var query: Query { content.query }
+  var normalized: NormalizedQuery { content.normalized }
+  var scope: Scope { content.scope }
+  /// One condition of the form field = value, if all results meet one: the field and the value's encoding.
+  var equality: (field: FieldPath, value: [UInt8])? { content.equality }
 
   private static func equality(in query: NormalizedQuery) -> (field: FieldPath, value: [UInt8])? {
     guard query.disjunctions.count == 1, let terms = query.disjunctions.first else { return nil }

@@ -44,7 +44,18 @@ struct TargetIndex {
     var byValue: [FieldPath: [[UInt8]: Entries]] = [:]
     /// Those without one.
     var others = Entries()
-    var entries: [Query: Entry] = [:]
+    var entries: [Asked: Entry] = [:]
+  }
+
+  /// A query as it was asked, which tells equal ones; it refers to what its entry has anyway.
+  struct Asked: Hashable {
+    let prepared: PreparedQuery
+
+    init(_ prepared: PreparedQuery) { self.prepared = prepared }
+
+    static func == (a: Asked, b: Asked) -> Bool { a.prepared.query == b.prepared.query }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
   /// Targets by the documents they listen to, and by those that their permission depends on.
@@ -76,13 +87,13 @@ struct TargetIndex {
 
   mutating func add(_ query: PreparedQuery, _ target: TargetReference) {
     let bucket = bucket(of: query) ?? makeBucket(of: query)
-    if let entry = bucket.entries[query.query] {
+    if let entry = bucket.entries[Asked(query)] {
       entry.subscribers[target.registration] = target.stream
       return
     }
     let entry = Entry(query)
     entry.subscribers[target.registration] = target.stream
-    bucket.entries[query.query] = entry
+    bucket.entries[Asked(query)] = entry
     if let (field, value) = query.equality {
       bucket.byValue[field, default: [:]][value, default: [:]][ObjectIdentifier(entry)] = entry
     } else {
@@ -91,10 +102,10 @@ struct TargetIndex {
   }
 
   mutating func remove(_ query: PreparedQuery, _ registration: Int) {
-    guard let bucket = bucket(of: query), let entry = bucket.entries[query.query] else { return }
+    guard let bucket = bucket(of: query), let entry = bucket.entries[Asked(query)] else { return }
     entry.subscribers[registration] = nil
     guard entry.subscribers.isEmpty else { return }
-    bucket.entries[query.query] = nil
+    bucket.entries[Asked(query)] = nil
     if let (field, value) = query.equality {
       bucket.byValue[field]?[value]?[ObjectIdentifier(entry)] = nil
       if bucket.byValue[field]?[value]?.isEmpty == true { bucket.byValue[field]?[value] = nil }

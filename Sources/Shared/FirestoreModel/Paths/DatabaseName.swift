@@ -20,7 +20,7 @@ public struct DatabaseName: Sendable {
   public init(parsing name: String) throws(FirestoreError) {
     var parser = NameParser(name, kind: "Database name")
     self = try parser.database()
-    try parser.end()
+    try parser.finish()
   }
 
   /// Compares by project, then database.

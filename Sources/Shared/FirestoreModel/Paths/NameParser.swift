@@ -2,16 +2,19 @@
 //
 // Invariant: what it returns needs no further check, except for the parity of the path.
 
-/// A cursor over a full resource name.
+/// A cursor over a full resource name. Every write, read and listener brings names, so it goes over bytes in one place.
 struct NameParser {
   private let name: String
   private let kind: String
-  private var index: String.UTF8View.Index
+  private let end: Int
+  private var index = 0
 
   init(_ name: String, kind: String) {
+    var name = name
+    name.makeContiguousUTF8()
     self.name = name
     self.kind = kind
-    index = name.utf8.startIndex
+    end = name.utf8.count
   }
 
   /// Reads `projects/{project}/databases/{database}`.
@@ -31,13 +34,13 @@ struct NameParser {
     try literal("documents")
     var segments: [String] = []
     segments.reserveCapacity(4)
-    while index != name.utf8.endIndex {
+    while index != end {
       try slash()
       let start = index
       let id = try segment()
       if id == "." || id == ".." {
         throw .invalidArgument(
-          "\(kind) \"\(name)\" contains a resource id \"\(id)\" at index \(offset(start)).")
+          "\(kind) \"\(name)\" contains a resource id \"\(id)\" at index \(start).")
       }
       try ResourceID.validateSizeAndReservation(id, allowsNumber: !segments.count.isMultiple(of: 2))
       segments.append(id)
@@ -46,15 +49,15 @@ struct NameParser {
   }
 
   /// Demands that nothing follows.
-  func end() throws(FirestoreError) {
-    if index != name.utf8.endIndex {
-      throw .invalidArgument("\(kind) \"\(name)\" has extra text at index \(offset(index)).")
+  func finish() throws(FirestoreError) {
+    if index != end {
+      throw .invalidArgument("\(kind) \"\(name)\" has extra text at index \(index).")
     }
   }
 
   /// Checks the length of the name and the depth of its path.
   func checkLimits(of path: ResourcePath) throws(FirestoreError) {
-    if name.utf8.count > Limits.documentNameBytes {
+    if end > Limits.documentNameBytes {
       throw .invalidArgument("\(kind) is longer than \(Limits.documentNameBytes) bytes.")
     }
     if path.count > Limits.collectionDepth * 2 {
@@ -65,34 +68,44 @@ struct NameParser {
   private mutating func literal(_ text: StaticString) throws(FirestoreError) {
     let start = index
     let word = nextWord()
-    guard word.utf8.elementsEqual("\(text)".utf8) else {
-      throw .invalidArgument("\(kind) \"\(name)\" lacks \"\(text)\" at index \(offset(start)).")
+    let isExpected = withBytes { bytes in
+      text.withUTF8Buffer { UnsafeBufferPointer(rebasing: bytes[word]).elementsEqual($0) }
+    }
+    guard isExpected else {
+      throw .invalidArgument("\(kind) \"\(name)\" lacks \"\(text)\" at index \(start).")
     }
   }
 
   private mutating func slash() throws(FirestoreError) {
-    guard index != name.utf8.endIndex, name.utf8[index] == 0x2F else {
-      throw .invalidArgument("\(kind) \"\(name)\" lacks \"/\" at index \(offset(index)).")
+    guard index != end, withBytes({ $0[index] }) == 0x2F else {
+      throw .invalidArgument("\(kind) \"\(name)\" lacks \"/\" at index \(index).")
     }
-    index = name.utf8.index(after: index)
+    index += 1
   }
 
   private mutating func segment() throws(FirestoreError) -> String {
     let start = index
     let word = nextWord()
     if word.isEmpty {
-      throw .invalidArgument("\(kind) \"\(name)\" contains an empty resource id at index \(offset(start)).")
+      throw .invalidArgument("\(kind) \"\(name)\" contains an empty resource id at index \(start).")
     }
-    return String(word)
+    return withBytes { String(decoding: UnsafeBufferPointer(rebasing: $0[word]), as: UTF8.self) }
   }
 
-  private mutating func nextWord() -> Substring {
+  /// The bytes up to the next slash, or to the end. A slash is a byte of its own, whatever stands around it.
+  private mutating func nextWord() -> Range<Int> {
     let start = index
-    index = name.utf8[start...].firstIndex(of: 0x2F) ?? name.utf8.endIndex
-    return name[start..<index]
+    index = withBytes { bytes in
+      var index = start
+      while index < bytes.count, bytes[index] != 0x2F { index += 1 }
+      return index
+    }
+    return start..<index
   }
 
-  private func offset(_ position: String.UTF8View.Index) -> Int {
-    name.utf8.distance(from: name.utf8.startIndex, to: position)
+  @inline(__always)
+  private func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+    // In one place since it was made so; a copy is for the compiler alone.
+    name.utf8.withContiguousStorageIfAvailable(body) ?? Array(name.utf8).withUnsafeBufferPointer(body)
   }
 }
