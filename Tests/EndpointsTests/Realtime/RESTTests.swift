@@ -66,6 +66,26 @@ struct RESTTests {
     ])
   }
 
+  @Test("an update whose key names nothing is refused, and leaves the location as it is")
+  func emptyUpdateKeys() async throws {
+    func refused(_ column: Int) -> String {
+      Self.error(
+        "Invalid data; couldn't parse key beginning at 1:\(column). "
+          + "Key value can't be empty or contain $ # [ ] / or .")
+    }
+    try await play([
+      .init("PUT", "/keep.json", #"{"a":1}"#, is: 200),
+      .init("PUT", "/.json", #"{"":null}"#, is: 400, refused(2)),
+      .init("PATCH", "/.json", #"{"":null}"#, is: 400, refused(2)),
+      .init("PATCH", "/keep.json", #"{"///":"gone"}"#, is: 400, refused(2)),
+      .init("PATCH", "/keep.json", #"{"b":2,"":{"c":3}}"#, is: 400, refused(8)),
+      .init("PATCH", "/keep.json?print=silent", #"{"/":null}"#, is: 400),
+      .init("GET", "/.json", is: 200, #"{"keep":{"a":1}}"#),
+      .init("PATCH", "/keep.json", #"{"/b//c/":2}"#, is: 200),
+      .init("GET", "/.json", is: 200, #"{"keep":{"a":1,"b":{"c":2}}}"#),
+    ])
+  }
+
   @Test("a post makes a push id and names it")
   func post() async throws {
     try await RealtimeTestServer.run { server in

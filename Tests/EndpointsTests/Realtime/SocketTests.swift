@@ -149,6 +149,29 @@ struct SocketTests {
     }
   }
 
+  @Test("an update whose key names nothing is refused, now and for the session's end")
+  func emptyUpdateKeys() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [#"{"r":1,"a":"p","b":{"p":"/a","d":{"x":1}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      for (number, request) in [
+        #""a":"m","b":{"p":"/a","d":{"":1}}"#, #""a":"m","b":{"p":"/","d":{"b":2,"//":null}}"#,
+        #""a":"om","b":{"p":"/a","d":{"":1}}"#, #""a":"om","b":{"d":{"/":null},"p":"/"}"#,
+      ].enumerated() {
+        try await socket.send(#"{"r":\#(number + 2),\#(request)}"#)
+        let answer = try await socket.next()
+        #expect(
+          answer.hasPrefix(#"{"r":\#(number + 2),"b":{"s":"failure","d":"Invalid data; couldn't parse key"#))
+        #expect(answer.contains("Key value can't be empty"), "\(answer)")
+      }
+      await socket.close()
+      let reader = try await RawSocket.open(server, "v=5&ns=demo&ls=\(socket.session)")
+      try await reader.play(
+        [#"{"r":1,"a":"g","b":{"p":"/","q":{}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{"a":{"x":1}}}}"#])
+    }
+  }
+
   @Test("onDisconnects fire when the connection ends, those cancelled do not")
   func onDisconnect() async throws {
     try await RealtimeTestServer.run { server in

@@ -20,7 +20,8 @@ extension RealtimeDatabase {
 extension SequencedBody {
   /// Counts what a write would touch, for someone who may write it: others learn nothing.
   func estimate(_ write: Write, atMost most: Int, for caller: Caller) throws -> Int {
-    var request = try WriteRequest(write, limits: sequencer.limits, bytes: sequencer.limits.restWriteBytes)
+    var request = try WriteRequest(
+      write, limits: sequencer.limits, bytes: sequencer.limits.restWriteBytes, mayNameItself: true)
     try request.resolve(in: tree, now: now)
     try mayWrite(request.changes, caller)
     var count = 0

@@ -8,13 +8,18 @@ struct WriteRequest {
 
   /// Checks a write.
   ///
-  /// - Parameter bytes: the most it may carry.
+  /// - Parameters:
+  ///   - bytes: the most it may carry.
+  ///   - isWhole: whether an update may name its own location: nobody may ask for that, since it would replace all of it.
   /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
-  init(_ write: Write, limits: RealtimeLimits, bytes: Int) throws(RealtimeError) {
+  init(
+    _ write: Write, limits: RealtimeLimits, bytes: Int, mayNameItself isWhole: Bool = false
+  ) throws(RealtimeError) {
     switch write {
     case .set(let path, let node): changes = [(path, node)]
     case .update(let path, let relative):
       guard !path.isPriority || relative.isEmpty else { throw .invalidPath }
+      guard isWhole || relative.allSatisfy({ !$0.0.isRoot }) else { throw WriteRequest.invalidKey }
       changes = relative.map { (path.appending($0.0), $0.1) }
     }
     changes.sort { $0.path < $1.path }
@@ -63,9 +68,7 @@ struct WriteRequest {
       var failure: RealtimeError?
       node.forEachChild { key, child in
         do throws(RealtimeError) {
-          guard Key.isValid(key.text) else {
-            throw .invalidData("couldn't parse key. Key value can't be empty or contain $ # [ ] / or .")
-          }
+          guard Key.isValid(key.text) else { throw invalidKey }
           guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
           try check(child, depth: depth + 1, limits)
         } catch { failure = error }
@@ -77,6 +80,9 @@ struct WriteRequest {
       throw .invalidData("priority is not finite")
     }
   }
+
+  private static let invalidKey = RealtimeError.invalidData(
+    "couldn't parse key. Key value can't be empty or contain $ # [ ] / or .")
 
   private static func tooDeep(_ limits: RealtimeLimits) -> RealtimeError {
     .invalidData("data lies more than \(limits.depth) levels deep")

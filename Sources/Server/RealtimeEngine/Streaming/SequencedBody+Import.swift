@@ -9,7 +9,7 @@ extension SequencedBody {
     guard sequencer.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
-      limits: sequencer.limits, bytes: sequencer.limits.socketWriteBytes)
+      limits: sequencer.limits, bytes: sequencer.limits.socketWriteBytes, mayNameItself: true)
     try request.resolve(in: tree, now: now)
     if imported.summary.isEmpty {
       try apply([(path: path, value: .empty)])

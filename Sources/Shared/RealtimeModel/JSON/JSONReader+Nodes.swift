@@ -112,7 +112,7 @@ extension JSONReader {
   }
 
   /// The opening quote of the key whose colon ends just before `place`.
-  private func keyStart(before place: Int) -> Int {
+  package func keyStart(before place: Int) -> Int {
     var index = place - 1
     while index > 0, base[index] != UInt8(ascii: "\"") { index -= 1 }
     index -= 1

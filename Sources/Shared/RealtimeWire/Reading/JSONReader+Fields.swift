@@ -48,6 +48,8 @@ extension JSONReader {
       } catch {
         throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
       }
+      // What names nothing would be the location itself, with all that it holds.
+      if rules == .write, path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
       let node = try readNode(rules)
       if rules == .write, path.isPriority { try check(priority: node, at: place) }
       children.append((path, node))
