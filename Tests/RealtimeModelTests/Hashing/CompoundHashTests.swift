@@ -139,6 +139,29 @@ struct CompoundHashTests {
     }
   }
 
+  @Test("A leaf that ends an unchanged range keeps its priority, which lies in the range behind it")
+  func priorityOfTheStart() throws {
+    func value(_ b: String, _ priority: Priority?) -> Node {
+      .object([
+        ("a", .leaf(.int(1), priority: priority)), ("b", .leaf(.string(b))),
+        ("c", .leaf(.string(String(repeating: "c", count: 2_000)))),
+      ])
+    }
+    let (client, server) = (value("x", .number(5)), value("y", .number(5)))
+    let hash = CompoundHash(of: client) { _, _ in true }
+    #expect(hash.paths == ["a", "b", "c"])
+    let merges = try #require(server.rangeMerges(against: hash))
+    let updates = Node.object([("a", .leaf(.int(1), priority: .number(5))), ("b", .leaf(.string("y")))])
+    #expect(merges == [RangeMerge(start: "a", end: "b", updates: updates)])
+    #expect(merges.reduce(client) { $0.applying($1) } == server)
+    // What the product's clients make of an interval without it.
+    let bare = RangeMerge(start: "a", end: "b", updates: .object([("b", .leaf(.string("y")))]))
+    #expect(client.applying(bare) == value("y", nil))
+    #expect(
+      client.applying(RangeMerge(start: "c", end: nil, updates: .empty)) == client, "a is not in the interval"
+    )
+  }
+
   @Test("A list's priority is seen to change although every key sorts before it")
   func lastPriority() throws {
     let client = Node.object([("1", .leaf(.string("a"))), ("2", .leaf(.string("b")))], priority: .number(1))

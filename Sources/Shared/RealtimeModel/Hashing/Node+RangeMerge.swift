@@ -64,7 +64,10 @@ extension Node {
     }
     switch content {
     case .empty: return .empty
-    case .leaf: return isInside(path) ? self : .empty
+    case .leaf:
+      if isInside(path) { return self }
+      // The start's own value lies outside, its priority inside, where only the leaf as a whole can carry it.
+      return start == path && priority != nil ? self : .empty
     case .children:
       // Wholly behind the start and before the end.
       if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true {
@@ -101,7 +104,7 @@ extension Node {
     // The end's own leaf is inside the interval, what lies below it is not.
     if isAfterStart, end == path { return isLeaf ? .empty : self }
     guard startsHere || endsHere else { return self }
-    var result = isLeaf && isAfterStart ? .empty : self
+    var result = self
     var keys = Set(childKeys)
     keys.formUnion(updates.childKeys)
     for key in keys {
@@ -110,8 +113,8 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A leaf's priority is part of the leaf, which lies outside if it is still there.
-    if result.isLeaf { return result }
+    // A priority counts as a child, also that of a leaf: it lies inside where the leaf is the start.
+    guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
     let given = updates.priority.map { Node.leaf($0.leafValue) } ?? .empty

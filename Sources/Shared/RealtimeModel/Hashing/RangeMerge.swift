@@ -8,7 +8,8 @@ public struct RangeMerge: Sendable, Equatable {
   /// The path at which the interval ends; nil for the value's end. The path's own leaf is inside, its descendants are
   /// outside.
   public var end: Path?
-  /// Everything the value holds inside the interval, and nothing else.
+  /// Everything the value holds inside the interval, and nothing else; but for the leaf at the start, if it has a
+  /// priority, which lies inside.
   public var updates: Node
 
   /// Makes a range merge.
