@@ -170,6 +170,29 @@ struct LongPollTests {
     }
   }
 
+  @Test(
+    "a session that another connection comes back from is over: its held poll ends, its writes are not done")
+  func takenOver() async throws {
+    for isUsed in [false, true] {
+      try await RealtimeTestServer.run { server in
+        var old = try await LongPollClient(server)
+        if isUsed {
+          let told = try await old.send([Self.data(#"{"r":1,"a":"p","b":{"p":"/a","d":1}}"#)], awaiting: 1)
+          #expect(told == [Self.ok(1)])
+        }
+        let target = "/.lp?id=\(old.id)&pw=\(old.password)&ns=demo&ser="
+        async let held = LongPollClient.get(server, target + "500")
+        let new = try await RawSocket.open(server, "v=5&ns=demo&ls=\(old.session)")
+        // Whether it was held already or came later, it is told the end.
+        guard case .close? = try await held.last else { throw RawClient.Failure.closed }
+        let piece = old.pieces(of: Self.data(#"{"r":2,"a":"p","b":{"p":"/lost","d":1}}"#))[0]
+        #expect(try await LongPollClient.get(server, target + "501" + piece) == [.close(after: nil)])
+        try await new.play(
+          [#"{"r":1,"a":"g","b":{"p":"/lost","q":{}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":null}}"#])
+      }
+    }
+  }
+
   @Test("sessions are bounded in number, and a client that polls no more in what waits for it")
   func bounds() async throws {
     var limits = RealtimeEndpointLimits.standard

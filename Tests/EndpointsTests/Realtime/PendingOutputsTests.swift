@@ -50,6 +50,7 @@ struct PendingOutputsTests {
             reached >= index || all[index] == node || all[index...].contains(node),
             "seed \(seed): an answer came before what it stands behind")
         }
+      case .ended: Issue.record("nobody ended the session")
       }
     }
     for _ in 0..<80 {

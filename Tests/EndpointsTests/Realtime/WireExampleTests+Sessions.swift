@@ -86,4 +86,30 @@ extension WireExampleTests {
       #expect(try await watcher.next() == #"{"a":"d","b":{"p":"on","d":true}}"#)
     }
   }
+
+  @Test(
+    "9.18: the old session's connection is closed, behind the answers it is owed, and nothing it asks later is done",
+    arguments: [false, true])
+  func takeOverCloses(isUsed: Bool) async throws {
+    try await RealtimeTestServer.run { server in
+      let old = try await RawSocket.open(server)
+      // What concerns the connection alone never reaches the engine.
+      try await old.play(
+        [#"{"r":1,"a":"s","b":{"c":{"sdk.js.12":1}}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      if isUsed {
+        try await old.play(
+          [#"{"r":2,"a":"p","b":{"p":"/on","d":1}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
+      }
+      let new = try await RawSocket.open(server, "v=5&ns=demo&ls=\(old.session)")
+      try await new.play(
+        [#"{"r":1,"a":"p","b":{"p":"/on","d":true}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      // It may be closed before all of it is sent.
+      try? await old.send(#"{"r":3,"a":"o","b":{"p":"/on","d":false}}"#)
+      try? await old.send(#"{"r":4,"a":"p","b":{"p":"/lost","d":1}}"#)
+      await #expect(throws: (any Error).self) { _ = try await old.text() }
+      await old.close()
+      try await new.play(
+        [#"{"r":2,"a":"g","b":{"p":"/","q":{}}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":{"on":true}}}"#])
+    }
+  }
 }

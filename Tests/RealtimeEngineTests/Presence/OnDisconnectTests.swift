@@ -88,6 +88,63 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
   }
 
+  @Test("A cancel below a value that was registered leaves what stands beside it, and nothing else of it")
+  func cancelBelow() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    _ = await phone.set("st", ["on": true, "at": 0, "other": 1])
+    _ = await phone.set("deep", ["a": ["b": ["x": 1, "y": 1], "c": 1], "d": 1])
+    _ = await phone.set("gone", ["a": 1, "b": 2])
+    await phone.ask { $0.onDisconnectSet("st", to: ["on": false, "at": 1], request: $1) }
+    await phone.ask { $0.onDisconnectCancel("st/on", request: $1) }
+    await phone.ask { $0.onDisconnectSet("deep", to: ["a": ["b": ["x": 2], "c": 2]], request: $1) }
+    await phone.ask { $0.onDisconnectSet("deep/a/b/y", to: 2, request: $1) }
+    await phone.ask { $0.onDisconnectSet("deep/e", to: 2, request: $1) }
+    await phone.ask { $0.onDisconnectCancel("deep/a/b/x", request: $1) }
+    // A removal above: clients take it back whole, since they do not know what it would remove.
+    await phone.ask { $0.onDisconnectSet("gone", to: .empty, request: $1) }
+    await phone.ask { $0.onDisconnectCancel("gone/a", request: $1) }
+    // Nothing lies below a leaf.
+    await phone.ask { $0.onDisconnectSet("leaf", to: 5, request: $1) }
+    await phone.ask { $0.onDisconnectCancel("leaf/a", request: $1) }
+    phone.connection.close()
+    #expect(
+      try await value(database)
+        == "{deep:{a:{b:{x:1,y:2},c:2},d:1,e:2},gone:{a:1,b:2},leaf:5,st:{at:1,on:true,other:1}}")
+  }
+
+  @Test("A cancel below a value counts what is registered from then on")
+  func cancelBelowCounts() async throws {
+    var limits = RealtimeLimits.standard
+    limits.onDisconnectsPerConnection = 3
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+      .database("presence")
+    let phone = Client(database)
+    await phone.ask { $0.onDisconnectSet("a", to: ["v": 1, "w": 1, "x": 1, "y": 1, "z": 1], request: $1) }
+    #expect(await phone.ask { $0.onDisconnectCancel("a/z", request: $1) }.text == "failure")
+    await phone.ask { $0.onDisconnectSet("a", to: ["x": 1, "y": 1, "z": 1], request: $1) }
+    #expect(await phone.ask { $0.onDisconnectCancel("a/z", request: $1) }.text == "ok")
+    #expect(await phone.ask { $0.onDisconnectSet("b", to: 1, request: $1) }.text == "ok")
+    #expect(await phone.ask { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "failure")
+    await phone.ask { $0.onDisconnectCancel("/", request: $1) }
+    #expect(await phone.ask { $0.onDisconnectSet("c", to: 1, request: $1) }.text == "ok")
+    phone.connection.close()
+    #expect(try await value(database) == "{c:1}")
+  }
+
+  @Test("A session that has asked for nothing yet is ended too, and what it asks later is not done")
+  func takeOverOfTheUnused() async throws {
+    let database = try await open(MemoryStore())
+    let (old, new) = (Client(database), Client(database))
+    database.takeOver(session: old.connection.session)
+    _ = await new.set("on", true)
+    _ = await old.send { $0.onDisconnectSet("on", to: false, request: $1) }
+    _ = await old.send { $0.set("lost", to: 1, request: $1) }
+    old.connection.close()
+    #expect(try await value(database) == "{on:true}")
+    #expect(await old.drain() == ["ended"])
+  }
+
   @Test("A session that was taken over ends before anything submitted later")
   func takeOver() async throws {
     let database = try await open(MemoryStore())
@@ -101,6 +158,7 @@ struct OnDisconnectTests {
     old.connection.close()
     #expect(try await value(database) == "{state:{u1:{on:true}}}")
     #expect(await new.drain() == ["d state {u1:{on:false}}", "1 ok", "d state/u1/on true", "2 ok"])
+    #expect(await old.drain().last == "ended")
   }
 
   @Test("A server that was killed fires it at its next start, once")

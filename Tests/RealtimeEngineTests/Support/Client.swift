@@ -20,6 +20,7 @@ actor Client {
   enum Told: Sendable {
     case push(RealtimePush)
     case answer(Int64, RealtimeResponse)
+    case ended
   }
 
   nonisolated let connection: RealtimeConnection
@@ -45,6 +46,7 @@ actor Client {
         } else {
           answers[request] = response
         }
+      case .ended: told.append(.ended)
       }
     }
   }
@@ -78,6 +80,7 @@ actor Client {
       switch told {
       case .push(let push): push.text
       case .answer(let request, let response): "\(request) \(response.text)"
+      case .ended: "ended"
       }
     }
   }

@@ -141,7 +141,33 @@ struct RandomProgram {
   private mutating func cancel(_ which: Int) async {
     let path = values.path()
     await submit(which) { $0.onDisconnectCancel(path, request: $1) }
+    openUp(which, above: path)
     sessions[which].registered.removeAll { path.contains($0.path) }
+  }
+
+  /// What is registered above a path becomes what stands beside the way there.
+  private mutating func openUp(_ which: Int, above path: Path) {
+    let registered = sessions[which].registered
+    let above = registered.map(\.path).filter { $0 != path && $0.contains(path) }
+    guard let place = above.min(by: { $0.count < $1.count }) else { return }
+    var whole = Node.empty
+    let inside = registered.filter { place.contains($0.path) }.sorted { a, b in
+      a.path.isPriority == b.path.isPriority ? a.path < b.path : b.path.isPriority
+    }
+    for (path, value) in inside {
+      whole = whole.setting(Path(keys: Array(path.keys.dropFirst(place.count))), to: value)
+    }
+    if whole.isLeaf { return }
+    sessions[which].registered.removeAll { place.contains($0.path) }
+    var (node, at) = (whole, place)
+    for next in path.keys.dropFirst(place.count) {
+      if node.isLeaf { return sessions[which].registered.append((at, node)) }
+      node.forEachChild { key, child in
+        if key != next { sessions[which].registered.append((at.child(key), child)) }
+        return true
+      }
+      (node, at) = (node.child(next), at.child(next))
+    }
   }
 
   private mutating func end(_ which: Int) async {

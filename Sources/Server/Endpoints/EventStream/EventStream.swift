@@ -56,6 +56,7 @@ struct EventStream {
       defer { held = ByteBuffer() }
       return .send(held, counted: held.readableBytes >= EncodedPush.countedBytes)
     case .response: return .nothing
+    case .ended: return .finish(Self.cancel)
     }
   }
 

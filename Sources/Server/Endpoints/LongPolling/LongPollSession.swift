@@ -254,6 +254,10 @@ extension LongPollSession: SessionTransport {
     if case .done = upgrade { acknowledge() } else { settle() }
   }
 
+  func sessionWasTakenOver() {
+    if case .none = upgrade { close() } else { end() }
+  }
+
   func refuse(_ reason: String, code: UInt16) {
     if case .done(let moved) = upgrade {
       moved.socket.refuse(reason, code: code)

@@ -52,6 +52,8 @@ final class LoopSink: RealtimeSink {
   func receive(_ outputs: [RealtimeOutput]) {
     guard let receiver = state.value.receiver else { return }
     let isBehind = receiver.isBehind
+    // The end of a session does not wait for a peer that does not read.
+    if isBehind, case .ended? = outputs.last { return receiver.receive([.ended]) }
     if isBehind || state.value.isEncoding || state.value.isHandingOver || !state.value.pending.isEmpty {
       for output in outputs { state.value.pending.add(output, merging: isBehind) }
       if isBehind, state.value.pending.bytes > receiver.mostPendingBytes { return receiver.cutOff() }
@@ -146,7 +148,7 @@ extension RealtimeOutput {
     switch self {
     case .push(let push): push.estimatedSize
     case .response(_, .value(let node)): node.estimatedSize
-    case .response: 0
+    case .response, .ended: 0
     }
   }
 }

@@ -44,7 +44,7 @@ struct PendingOutputs {
     case .response(_, .listening), .push:
       // What comes later may be of a listen that is only answered here, or may not reach back over its end.
       last = [:]
-    case .response: break
+    case .response, .ended: break
     }
     append(.output(output))
   }
@@ -104,7 +104,7 @@ struct PendingOutputs {
     case .merged(_, let changes): changes.size + 128
     case .output(.push(let push)): push.estimatedSize + 128
     case .output(.response(_, .value(let node))): node.estimatedSize + 128
-    case .output(.response): 128
+    case .output(.response), .output(.ended): 128
     }
   }
 }

@@ -143,6 +143,9 @@ extension RealtimeSession: LoopReceiver {
       switch output {
       case .push(let push): self.push(push)
       case .response(let request, let response): answer(bytes(of: response, to: request))
+      case .ended:
+        transport?.sessionWasTakenOver()
+        return
       }
     }
     transport?.flush()
@@ -167,6 +170,7 @@ extension RealtimeSession: LoopReceiver {
     // The push has kept what was encoded.
     case .push(let push): self.push(push)
     case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
+    case .ended: break
     }
     transport?.flush()
     transport?.requestsWereAnswered()

@@ -18,6 +18,9 @@ protocol SessionTransport: AnyObject {
   ///
   /// - Parameter code: the reason as the close code of a WebSocket (RFC 6455, section 7.4.1).
   func refuse(_ reason: String, code: UInt16)
+  /// Hears that the client has come back on another connection, which ended this session: ends the connection, behind
+  /// what the session was told.
+  func sessionWasTakenOver()
   /// Whether the peer does not read as fast as it is told; ``RealtimeSession/goOn()`` tells when it does again.
   var isBehind: Bool { get }
   /// Ends a connection for which more waits than may.

@@ -340,6 +340,16 @@ extension SocketHandler: SessionTransport {
     closeIfDrained()
   }
 
+  func sessionWasTakenOver() {
+    guard let context, !isClosing else { return }
+    // Whoever does not read would not see it end.
+    if !context.channel.isWritable {
+      isClosing = true
+      return context.close(promise: nil)
+    }
+    close(code: 1001, "the session goes on on another connection")
+  }
+
   func refuse(_ reason: String, code: UInt16) {
     send(ServerControl.error(reason).json())
     close(code: code, "")

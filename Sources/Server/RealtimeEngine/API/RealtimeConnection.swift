@@ -82,6 +82,7 @@ public final class RealtimeConnection: Sendable {
   /// Ends the connection: what was registered for its end happens, its listens end, and nothing more is delivered.
   public func close() {
     guard state.markClosed() else { return }
+    database.forget(state)
     submit(.close, nil)
   }
 

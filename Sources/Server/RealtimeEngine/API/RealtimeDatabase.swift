@@ -19,6 +19,8 @@ public final class RealtimeDatabase: Sendable {
   private let pump: Task<Void, Never>
   let cleaner: Cleaner
   let reading: LargeReading
+  /// The connections that their endpoints have not closed, by session: also those that have asked for nothing yet.
+  private let connections = Guarded<[String: ConnectionState]>([:])
   private let released: @Sendable () -> Void
 
   /// - Parameters:
@@ -178,12 +180,19 @@ public final class RealtimeDatabase: Sendable {
   public func connect(as caller: Caller, to sink: any RealtimeSink) -> RealtimeConnection {
     let session = SessionName.make()
     let state = ConnectionState(name: session, caller: caller, sink: sink)
+    connections.withLock { $0[session] = state }
     return RealtimeConnection(session: session, database: self, state: state)
   }
 
   /// Ends a session before anything submitted later happens: what it registered for its end is written, and its
-  /// connection, should it still stand, is told nothing more.
+  /// connection, should it still stand, is told ``RealtimeOutput/ended`` and nothing more.
   public func takeOver(session: String) {
-    enqueue(Operation(.takeOver(session: session), from: .call(.administrator) { _ in }))
+    let connection = connections.withLock { $0[session] }
+    enqueue(Operation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
+  }
+
+  /// Forgets a connection that its endpoint has closed.
+  func forget(_ connection: ConnectionState) {
+    connections.withLock { $0[connection.name] = nil }
   }
 }

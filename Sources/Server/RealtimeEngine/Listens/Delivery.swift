@@ -29,6 +29,8 @@ public enum RealtimeOutput: Sendable {
   case push(RealtimePush)
   /// The answer to a request, by the number that the endpoint gave it.
   case response(request: Int64, RealtimeResponse)
+  /// Another connection has ended this one's session: nothing follows, and nothing it still asks is done or answered.
+  case ended
 }
 
 /// The answer to a request.

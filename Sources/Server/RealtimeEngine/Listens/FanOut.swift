@@ -31,7 +31,14 @@ final class FanOut {
         if let revoked {
           tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
-      case .end(let connection): end(connection)
+      case .end(let connection, let isTold):
+        let told = connection.output.pending
+        end(connection)
+        // What it was told before stands.
+        if isTold {
+          connection.output.pending = told + [.ended]
+          touched.append(connection)
+        }
       }
     }
     flush()

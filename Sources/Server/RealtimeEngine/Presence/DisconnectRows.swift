@@ -30,6 +30,38 @@ struct DisconnectRows {
     self.values = values
     self.isEmpty = isEmpty
   }
+
+  /// The values registered at and below a path, ancestors before descendants.
+  static func values(
+    session: String, at path: Path, in view: any ReadView
+  ) throws -> [(path: Path, value: Node)] {
+    let prefix = RowKeys.disconnect(ofSession: session, at: path)
+    var values: [(path: Path, value: Node)] = []
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      let relative = RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...]))
+      var decoder = NodeDecoder(value)
+      values.append((Path(keys: path.keys + relative), try decoder.node()))
+      return true
+    }
+    return values
+  }
+}
+
+extension Node {
+  /// The values beside the way to a location in this one, none inside another; a leaf on the way stays.
+  func parts(beside way: Path) -> [(path: Path, value: Node)] {
+    var parts: [(path: Path, value: Node)] = []
+    var (place, node) = (Path.root, self)
+    for next in way.keys {
+      if node.isLeaf { return parts + [(place, node)] }
+      node.forEachChild { key, child in
+        if key != next { parts.append((place.child(key), child)) }
+        return true
+      }
+      (place, node) = (place.child(next), node.child(next))
+    }
+    return parts
+  }
 }
 
 /// What a session's end will write.
@@ -49,15 +81,9 @@ struct DisconnectCost: Equatable {
 
   /// What is registered at and below a path.
   init(session: String, at path: Path, in view: any ReadView) throws {
-    let prefix = RowKeys.disconnect(ofSession: session, at: path)
-    var total = DisconnectCost()
-    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      let relative = RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...]))
-      var decoder = NodeDecoder(value)
-      total += DisconnectCost(Path(keys: path.keys + relative), try decoder.node())
-      return true
+    for (path, value) in try DisconnectRows.values(session: session, at: path, in: view) {
+      self += DisconnectCost(path, value)
     }
-    self = total
   }
 
   static func += (a: inout DisconnectCost, b: DisconnectCost) {

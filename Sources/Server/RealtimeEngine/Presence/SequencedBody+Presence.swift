@@ -18,16 +18,8 @@ extension SequencedBody {
       registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
       registered += DisconnectCost(path, value)
     }
-    let limits = sequencer.limits
-    guard registered.count <= limits.onDisconnectsPerConnection else {
-      throw RealtimeError(
-        .failure,
-        "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
-    }
     let rows = request.changes.map { (path: $0.path, bytes: NodeEncoder.encode($0.value)) }
-    guard registered.bytes <= limits.onDisconnectBytes,
-      rows.allSatisfy({ $0.bytes.count <= StoreLimits.value })
-    else { throw RealtimeError.writeTooBig }
+    try check(registered, rows.map(\.bytes))
     let writer = try mustWrite()
     for (path, bytes) in rows {
       let row = RowKeys.disconnect(ofSession: connection.name, at: path)
@@ -45,6 +37,9 @@ extension SequencedBody {
 
   mutating func cancel(_ path: Path, for connection: ConnectionState) throws {
     guard connection.session.hasDisconnectRows else { return }
+    if let place = try registeredAncestor(of: path, for: connection) {
+      return try cancel(path, inValueAt: place, for: connection)
+    }
     var registered = connection.session.registered
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
     guard registered != connection.session.registered else { return }
@@ -52,20 +47,71 @@ extension SequencedBody {
     journal.change(connection, \.registered, to: registered)
   }
 
-  mutating func end(_ connection: ConnectionState) throws {
+  /// The first location above a path, from the root on, at which a value is registered.
+  private func registeredAncestor(of path: Path, for connection: ConnectionState) throws -> Path? {
+    for count in 0..<path.count {
+      let place = Path(keys: Array(path.keys[..<count]))
+      let row = RowKeys.disconnect(ofSession: connection.name, at: place)
+      if try tree.view.get(row) != nil { return place }
+    }
+    return nil
+  }
+
+  /// Forgets a location in a value that is registered above it: what stands beside the way there is registered by itself
+  /// from then on, and what the value would have removed by being silent about it stays, as clients expect.
+  private mutating func cancel(
+    _ path: Path, inValueAt place: Path, for connection: ConnectionState
+  ) throws {
+    let values = try DisconnectRows.values(session: connection.name, at: place, in: tree.view)
+    guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
+    let rows = whole.value.parts(beside: Path(keys: Array(path.keys[place.count...]))).map {
+      (path: place.appending($0.path), value: $0.value, bytes: NodeEncoder.encode($0.value))
+    }
+    var registered = connection.session.registered
+    for (path, value) in values { registered -= DisconnectCost(path, value) }
+    for row in rows { registered += DisconnectCost(row.path, row.value) }
+    try check(registered, rows.map(\.bytes))
+    let writer = try mustWrite()
+    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: place)))
+    for row in rows {
+      try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
+    }
+    journal.change(connection, \.registered, to: registered)
+  }
+
+  /// Refuses more than a session may register for its end.
+  private func check(_ registered: DisconnectCost, _ rows: [[UInt8]]) throws {
+    let limits = sequencer.limits
+    guard registered.count <= limits.onDisconnectsPerConnection else {
+      throw RealtimeError(
+        .failure,
+        "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
+    }
+    guard registered.bytes <= limits.onDisconnectBytes, rows.allSatisfy({ $0.count <= StoreLimits.value })
+    else { throw RealtimeError.writeTooBig }
+  }
+
+  /// Ends a session.
+  ///
+  /// - Parameter isTold: whether its connection is told: another has ended it.
+  mutating func end(_ connection: ConnectionState, isTold: Bool = false) throws {
+    let isTold = isTold && !connection.session.hasEnded
     journal.change(connection, \.hasEnded, to: true)
     for (name, query) in connection.session.listens {
       sequencer.orders.change(name, from: query, to: nil, journal)
     }
     journal.change(connection, \.listens, to: [:])
     _ = sequencer.unregister(connection.name, journal)
-    steps.append(.end(connection))
+    steps.append(.end(connection, isTold: isTold))
     if connection.session.hasDisconnectRows { try fire(connection.name) }
   }
 
-  mutating func takeOver(_ session: String) throws {
-    if let connection = sequencer.unregister(session, journal) {
-      try end(connection)
+  /// Ends a session that another connection comes back from.
+  ///
+  /// - Parameter connection: the session's connection, if it stands. The sequencer may not have heard of it yet.
+  mutating func takeOver(_ session: String, of connection: ConnectionState?) throws {
+    if let connection = sequencer.unregister(session, journal) ?? connection {
+      try end(connection, isTold: true)
     } else {
       try fire(session)
     }

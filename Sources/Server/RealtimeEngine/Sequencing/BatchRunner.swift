@@ -326,7 +326,7 @@ extension Operation {
   fileprivate var endedSession: String? {
     switch action {
     case .close: connection?.name
-    case .takeOver(let session): session
+    case .takeOver(let session, _): session
     default: nil
     }
   }

@@ -23,8 +23,8 @@ enum FanOutStep: Sendable {
     ConnectionState, Operation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
   /// A listen ends; told with a push if it was revoked.
   case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
-  /// A connection has ended.
-  case end(ConnectionState)
+  /// A connection has ended; it is told where another has ended it.
+  case end(ConnectionState, isTold: Bool)
 }
 
 /// What was found out of a large value beside the sequencer and the fan-out stage.

@@ -36,8 +36,8 @@ struct Operation: Sendable {
     /// Takes a step of building index rows.
     case buildIndexes
     case close
-    /// Fires what a session registered for its end, whether its connection still stands or not.
-    case takeOver(session: String)
+    /// Ends a session and fires what it registered for its end, whether its connection still stands or not.
+    case takeOver(session: String, of: ConnectionState?)
     /// Puts a value whose rows are there already into its place.
     case place(Path, ImportedTree)
     /// Forgets subtrees that lie elsewhere and hold nothing.

@@ -113,8 +113,8 @@ struct SequencedBody {
     case .close:
       guard case .connection(let connection, _) = operation.origin else { return }
       try end(connection)
-    case .takeOver(let session):
-      try takeOver(session)
+    case .takeOver(let session, let connection):
+      try takeOver(session, of: connection)
       steps.append(.answer(operation.origin, .done))
     case .place(let path, let imported): try place(imported, at: path, for: operation)
     case .tidy: _ = try writer?.forgetEmptyGenerations()
