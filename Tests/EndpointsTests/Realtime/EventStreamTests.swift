@@ -54,6 +54,24 @@ struct EventStreamTests {
     }
   }
 
+  @Test("a priority's stream shows the priority, and what becomes of it")
+  func priority() async throws {
+    try await RealtimeTestServer.run { server in
+      _ = try await server.rest("PUT", "/p.json", body: #"{".priority":5,"a":1}"#)
+      let stream = try await Stream.open(server, "/p/.priority.json")
+      #expect(try await stream.next() == put("/", "5"))
+      _ = try await server.rest("PUT", "/p/a.json", body: "2")
+      _ = try await server.rest("PUT", "/p/.priority.json", body: "6")
+      #expect(try await stream.next() == put("/", "6"))
+      _ = try await server.rest("PUT", "/p.json", body: #"{".priority":"x","a":1}"#)
+      #expect(try await stream.next() == put("/", #""x""#))
+      _ = try await server.rest("DELETE", "/p.json")
+      #expect(try await stream.next() == put("/", "null"))
+      let none = try await Stream.open(server, "/none/.priority.json")
+      #expect(try await none.next() == put("/", "null"))
+    }
+  }
+
   @Test("an empty location begins with null")
   func empty() async throws {
     try await RealtimeTestServer.run { server in

@@ -90,6 +90,14 @@ struct NodeStreamTests {
     arguments: [
       ("{\"ok\":1,\n  \"b.d\":2}", "parse key beginning at 2:3."),
       ("{\"a\":{\".odd\":1}}", "beginning at 1:7."),
+      (
+        "{\"\(String(repeating: "k", count: 769))\":1}",
+        "1:2. A key may have at most 768 bytes, and this has 769."
+      ),
+      (
+        "{\"\(String(repeating: "k", count: 9_000))\":1}",
+        "A key may have at most 768 bytes, and this has 9000."
+      ),
       ("{\"a\":1", "couldn't parse JSON object, array, or value."), ("", "couldn't parse JSON"),
       ("{\"a\":tru}", "couldn't parse JSON"), ("[1,]", "couldn't parse JSON"), ("1 2", "couldn't parse JSON"),
       ("{\"a\":{\".value\":1,\"b\":2}}", ".value may not have other children beside it"),
@@ -111,6 +119,13 @@ struct NodeStreamTests {
     let text = Array((String(repeating: "{\"a\":", count: 4) + "1" + String(repeating: "}", count: 4)).utf8)
     #expect((try? read(text, &random, most: 9, depthAbove: 28)) != nil)
     #expect((try? read(text, &random, most: 9, depthAbove: 29)) == nil)
+    // What holds nothing is no data, however deep.
+    let empty = Array((String(repeating: "[", count: 40) + String(repeating: "]", count: 40)).utf8)
+    #expect((try? read(empty, &random, most: 9)) == Node.empty)
+    let leaf =
+      Array((String(repeating: "{\"a\":", count: 33) + "{\".value\":1}").utf8)
+      + Array(repeating: UInt8(ascii: "}"), count: 33)
+    #expect((try? read(leaf, &random, most: 9)) == nil)
     let levels = Array(String(repeating: "[", count: 100_000).utf8)
     #expect((try? read(levels, &random, most: 1 << 16)) == nil)
   }

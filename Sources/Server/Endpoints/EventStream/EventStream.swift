@@ -93,8 +93,8 @@ struct EventStream {
     let name: String
     switch push.body {
     case .set(let node):
-      // Readers of plain values do not know priorities.
-      if push.path.isPriority, !isExport { return ByteBuffer() }
+      // Readers of plain values do not know priorities, but for the one that they asked for.
+      if push.path.isPriority, !isExport, !path.isPriority { return ByteBuffer() }
       name = "put"
       writer.node(node, format)
     case .merge(let children):

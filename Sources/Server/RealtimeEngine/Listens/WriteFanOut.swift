@@ -71,7 +71,8 @@ struct WriteFanOut {
       }
     }
     for (key, child) in location.children {
-      visit(child, at: path.child(key), value: value.child(key), before: before?.child(key), tell)
+      let (value, before) = (value.childOrPriority(key), before?.childOrPriority(key))
+      visit(child, at: path.child(key), value: value, before: before, tell)
     }
   }
 
@@ -89,6 +90,14 @@ struct WriteFanOut {
       common,
       .merge(
         changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }))
+  }
+}
+
+extension Node {
+  /// A child, or the priority as the pseudo child that listens may name.
+  fileprivate func childOrPriority(_ key: Key) -> Node {
+    guard key.isPriority else { return child(key) }
+    return priority.map { .leaf($0.leafValue) } ?? .empty
   }
 }
 

@@ -131,10 +131,11 @@ public struct NodeStreamReader: Sendable {
   }
 
   /// What the product says of a key that cannot be stored.
-  func invalidKey() -> RealtimeError {
+  func invalidKey(
+    _ rule: String = "Key value can't be empty or contain $ # [ ] / or ."
+  ) -> RealtimeError {
     .invalidData(
-      "couldn't parse key beginning at \(line):\(consumed + keyStart - lineStart + 1). "
-        + "Key value can't be empty or contain $ # [ ] / or .")
+      "couldn't parse key beginning at \(line):\(consumed + keyStart - lineStart + 1). \(rule)")
   }
 
   // MARK: Structure
@@ -153,7 +154,10 @@ public struct NodeStreamReader: Sendable {
       }
       let node = try node(position..<end)
       take(end - position)
-      if !node.isEmpty { tell(.row(path, node)) }
+      if !node.isEmpty {
+        try checkDepth()
+        tell(.row(path, node))
+      }
       valueEnded(isEmpty: node.isEmpty)
       return true
     }
@@ -168,7 +172,6 @@ public struct NodeStreamReader: Sendable {
     guard byte == UInt8(ascii: "\"") else { throw .notJSON }
     keyStart = position
     guard let end = try endOfScalar(byte) else { return false }
-    guard end - position <= 6 * limits.keyBytes + 64 else { throw invalidKey() }
     let text = try string(position..<end)
     take(end - position)
     try begin(text, tell)
@@ -184,7 +187,10 @@ public struct NodeStreamReader: Sendable {
       special = text
       return
     }
-    guard Key.isValid(text), text.utf8.count <= limits.keyBytes else { throw invalidKey() }
+    guard text.utf8.count <= limits.keyBytes else {
+      throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has \(text.utf8.count).")
+    }
+    guard Key.isValid(text) else { throw invalidKey() }
     frames[last].hasMembers = true
     let key = Key(text)
     try descend(to: key)
@@ -199,6 +205,11 @@ public struct NodeStreamReader: Sendable {
 
   private mutating func descend(to key: Key) throws(RealtimeError) {
     path.append(key)
+    guard path.count <= JSONLimits.standard.depth else { throw .invalidData("nested too deeply") }
+  }
+
+  /// Refuses data that lies too deep: arrays and objects that hold nothing may.
+  private func checkDepth() throws(RealtimeError) {
     guard path.count + depthAbove <= limits.depth else {
       throw .invalidData("data lies more than \(limits.depth) levels deep")
     }
@@ -222,7 +233,9 @@ public struct NodeStreamReader: Sendable {
   /// Ends the innermost object or array.
   private mutating func close(_ tell: (Event) -> Void) throws(RealtimeError) {
     guard let frame = frames.popLast() else { throw .notJSON }
-    valueEnded(isEmpty: try !frame.tell(at: path, tell))
+    let isEmpty = try !frame.tell(at: path, tell)
+    if !isEmpty { try checkDepth() }
+    valueEnded(isEmpty: isEmpty)
   }
 
   /// Goes on behind a value.
