@@ -68,6 +68,41 @@ struct CostTests {
     #expect(shallow <= 420, "\(shallow) rows for 100 children")
   }
 
+  @Test("An update of many small children costs a few rows for each")
+  func manyChildren() async throws {
+    let (engine, database) = try await open(3_000)
+    let removing = try await engine.count {
+      _ = try await database.update("a/p1", (0..<90).map { (Path("k\($0)"), .empty) }, as: .anonymous)
+    }
+    #expect(removing <= 4 * 90 + 24, "\(removing) rows for 90 children")
+    let adding = try await engine.count {
+      _ = try await database.update("a/p1", (0..<90).map { (Path("n\($0)"), 1) }, as: .anonymous)
+    }
+    #expect(adding <= 2 * 90 + 24, "\(adding) rows for 90 leaves")
+    let left = (0..<10).map { "k9\($0):{v:9\($0)}" } + (0..<90).map { "n\($0)" }.sorted().map { "\($0):1" }
+    #expect(try await database.get("a/p1", as: .anonymous).text == "{\(left.joined(separator: ","))}")
+  }
+
+  @Test(
+    "The last of several removed children takes its parents' priorities along, one that comes again does not")
+  func priorities() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("p")
+    let value = Node.object([
+      ("x", .object([("a", 1), ("b", 2)], priority: .number(1))),
+      ("y", .object([("a", 1), ("b", 2)], priority: .number(2))), ("z", 3),
+    ])
+    _ = try await database.set("/", to: value, as: .anonymous)
+    _ = try await database.update(
+      "/", [("x/a", .empty), ("x/b", .empty), ("x/c", .empty), ("y/a", .empty), ("y/c", .empty)],
+      as: .anonymous)
+    _ = try await database.set("x/d", to: 4, as: .anonymous)
+    #expect(try await database.get("/", as: .anonymous).text == "{x:{d:4},y:{b:2}^2,z:3}")
+    // A leaf makes room for children once, and its priority stays with them.
+    _ = try await database.set("z", to: .leaf(.int(3), priority: .number(9)), as: .anonymous)
+    _ = try await database.update("z", [("m", 1), ("n", 2)], as: .anonymous)
+    #expect(try await database.get("z", as: .anonymous).text == "{m:1,n:2}^9")
+  }
+
   @Test("A removal reads and clears a bounded part itself, however much there is")
   func removal() async throws {
     var costs: [Int] = []

@@ -86,20 +86,29 @@ final class PassWriter: Sequenced {
 // MARK: Generations
 
 extension PassWriter {
-  /// Removes every row of a location: a few at once; of many only what shows them.
-  func clearLocation(_ prefix: [UInt8]) throws {
-    var rows = 0
+  /// The keys of a location's rows; nil if they are too many to be cleared at once.
+  ///
+  /// - Parameter leaf: gets the value of the location's own row, if it is a leaf.
+  func rows(
+    at prefix: [UInt8], leaf: (UnsafeRawBufferPointer) throws -> Void = { _ in }
+  ) throws -> [[UInt8]]? {
+    var rows: [[UInt8]] = []
     var bytes = 0
-    try scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
-      rows += 1
+    var isWhole = true
+    try scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      if key.count == prefix.count { try leaf(value) }
       bytes += key.count
-      return rows <= state.limits.clearedRows && bytes <= state.limits.clearedBytes
+      isWhole = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
+      if isWhole { rows.append(Array(key)) }
+      return isWhole
     }
-    if rows <= state.limits.clearedRows, bytes <= state.limits.clearedBytes {
-      try clear(KeyRange(prefix: prefix))
-    } else {
-      try begin(state.nextNumber(commitVersion), at: prefix)
-    }
+    return isWhole ? rows : nil
+  }
+
+  /// Removes every row of a location: these at once; of many, where they are not given, only what shows them.
+  func clearLocation(_ prefix: [UInt8], _ rows: [[UInt8]]?) throws {
+    guard let rows else { return try begin(state.nextNumber(commitVersion), at: prefix) }
+    for row in rows { try clear(row) }
   }
 
   /// Puts a generation that was filled before into the place of a location's rows.

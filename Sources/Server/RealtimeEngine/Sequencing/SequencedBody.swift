@@ -258,9 +258,18 @@ struct SequencedBody {
     let writer = try mustWrite()
     try lookForPriorities()
     var effective: [Change] = []
+    // Many changes may be of one location, about which that much has to be found out once: whether a leaf stands there
+    // that makes room for children, and, behind the last of those that are removed, whether any is left.
+    var object: Path?
+    var removed: Path?
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
+        let parent = priorities ? nil : change.path.parent
+        if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
+          try tree.dropOrphanedPriorities(above: place, in: writer)
+          removed = nil
+        }
         let indexed = try indexes(around: change.path)
         let isStaged = staged.changes[position] != nil
         let outcome =
@@ -270,9 +279,12 @@ struct SequencedBody {
               before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
             )
           } else {
-            try tree.set(change.path, to: change.value, in: writer)
+            try tree.set(
+              change.path, to: change.value, isInObject: parent != nil && parent == object, in: writer)
           }
+        if !priorities, !change.value.isEmpty { object = parent }
         if outcome.changed {
+          if !priorities, change.value.isEmpty { removed = change.path }
           if let indexed {
             try keepIndexes(
               indexed, at: change.path, isStaged ? nil : change.value,
@@ -282,6 +294,7 @@ struct SequencedBody {
         }
       }
     }
+    if let removed { try tree.dropOrphanedPriorities(above: removed, in: writer) }
     guard !effective.isEmpty else { return }
     effective.sort { $0.path < $1.path }
     logged += effective.map { ($0.path, $0.value) }

@@ -122,36 +122,37 @@ struct Tree {
 
   // MARK: Writing
 
-  /// Replaces the value, or the priority, at a path.
+  /// Replaces the value, or the priority, at a path. Where that removes a value, ``dropOrphanedPriorities(above:in:)``
+  /// is due before anything else happens to its siblings than that they are removed too.
   ///
+  /// - Parameter isInObject: whether the location above is known to hold a child that stays.
   /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
-  func set(_ path: Path, to node: Node, in writer: PassWriter) throws -> (changed: Bool, before: Node?) {
+  func set(
+    _ path: Path, to node: Node, isInObject: Bool = false, in writer: PassWriter
+  ) throws -> (changed: Bool, before: Node?) {
     if path.isPriority { return (try setPriority(at: path.dataPath, to: node, in: writer), nil) }
-    let before: Node?
-    var mustClearRange = false
-    if let known = cache?.node(at: path) {
-      before = known
-      mustClearRange = !known.isEmpty && !known.isLeaf
-    } else {
-      switch try presence(at: path) {
-      case .empty: before = .empty
-      case .leaf(let leaf): before = leaf
-      case .object:
-        before = nil
-        mustClearRange = true
-      }
-    }
+    let row = RowKeys.row(of: path)
+    var before = cache?.node(at: path)
     if let before, before == node { return (false, before) }
-    if mustClearRange {
-      try writer.clearLocation(RowKeys.row(of: path))
+    var isObject = before.map { !$0.isEmpty && !$0.isLeaf } ?? false
+    var rows: [[UInt8]]?
+    if before == nil {
+      rows = try writer.rows(at: row) { before = try NodeDecoder.decode(Array($0)) }
+      if before == nil, rows?.isEmpty == true { before = .empty }
+      if let before, before == node { return (false, before) }
+      isObject = before == nil
+    } else if isObject {
+      rows = try writer.rows(at: row)
+    }
+    if isObject {
+      try writer.clearLocation(row, rows)
     } else if before?.isLeaf == true, !node.isLeaf {
-      try writer.clear(RowKeys.row(of: path))
+      try writer.clear(row)
     }
     if node.isEmpty {
       cache?.apply(path, node, at: writer.commitVersion)
-      try dropOrphanedPriorities(above: path, in: writer)
     } else {
-      if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
+      if before?.isEmpty == true, !isInObject { try replaceLeaf(above: path, in: writer) }
       cache?.apply(path, node, at: writer.commitVersion)
       try write(node, at: path, in: writer)
     }
@@ -235,7 +236,7 @@ struct Tree {
   }
 
   /// Clears the priorities of ancestors that lost their last child with a location.
-  private func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws {
+  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws {
     var child = path
     while let location = child.parent {
       if let known = cache?.node(at: location), !known.isEmpty { return }
