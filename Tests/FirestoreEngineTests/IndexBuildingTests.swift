@@ -39,7 +39,7 @@ import Testing
         case 7, 8:
           try await fixture.engine.setIndexes(model.indexes(), ofDatabase: fixture.database.database)
           _ = try await fixture.engine.database(fixture.database)
-        case 9: fixture.clock.advance(by: EngineLimits.transactionTotal)
+        case 9: fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
         case 10:
           // What was not committed is lost with the process; what was, a new one finds.
           await fixture.engine.shutDown()
@@ -56,7 +56,7 @@ import Testing
       }
       let indexes = try await fixture.engine.database(fixture.database).indexes
       try await eventually("the indexes are settled") {
-        fixture.clock.advance(by: EngineLimits.transactionTotal)
+        fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
         return indexes.current.state.phase == .settled
       }
       #expect(try await fixture.check().isConsistent)

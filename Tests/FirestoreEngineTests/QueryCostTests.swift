@@ -84,7 +84,7 @@ import Testing
     let database = try await fixture.engine.database(fixture.database)
     let name = fixture.database
     func run(_ structured: StructuredQuery, sortBytes: Int) async throws -> Int {
-      let query = try PreparedQuery(Query(parent: fixture.root, structured))
+      let query = try PreparedQuery(Query(parent: fixture.root, structured), .standard)
       return try await database.rows.read(at: nil) { view in
         var run = QueryRun(query, database.indexes, sortBytes: sortBytes)
         var count = 0

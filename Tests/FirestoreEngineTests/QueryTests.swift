@@ -124,7 +124,7 @@ import Testing
             [
               .field(FieldFilter(FieldPath(field: "rare"), .equal, 7)),
               .field(FieldFilter(FieldPath(field: "common"), .equal, 1)),
-            ]))))
+            ]))), .standard)
     let database = try await fixture.engine.database(fixture.database)
     let name = fixture.database
     let (found, visited) = try await database.rows.read(at: nil) { view in

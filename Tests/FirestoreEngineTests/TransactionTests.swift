@@ -98,7 +98,7 @@ import Testing
       // The lease ends before the write's patience does.
       outside.cancel()
       _ = try? await outside.value
-      fixture.clock.advance(by: EngineLimits.transactionIdle - 1_000_000)
+      fixture.clock.advance(by: EngineLimits.standard.transactionIdle - 1_000_000)
       let patient = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
       try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
       fixture.clock.advance(by: 1_000_001)
@@ -251,7 +251,7 @@ import Testing
   @Test("leases end idle transactions after 60 s and busy ones after 270 s")
   func leases() async throws {
     let idle = try await fixture.begin()
-    fixture.clock.advance(by: EngineLimits.transactionIdle + 1)
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
     #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
     let busy = try await fixture.begin()
     for _ in 0..<5 {

@@ -1,30 +1,62 @@
-// Every limit of the engine in one place. Those of the data model itself are `FirestoreModel.Limits`.
+// Every limit of the engine in one place: those that the product publishes, which a server may raise, and what the engine
+// allows itself. Those of names are `FirestoreModel.Limits`.
 
-/// The engine's limits. Times are microseconds.
-public enum EngineLimits {
+public import FirestoreModel
+
+/// The limits that the product publishes. The defaults are its own.
+public struct EngineLimits: Sendable, Hashable {
+  /// The limits of documents and queries.
+  public var data = FirestoreLimits.standard
+  /// Bytes of one request, or of one message of a stream; the endpoints keep it.
+  public var requestBytes = 10 << 20
   /// Index entries of one document, as the product counts them.
-  public static let indexEntries = 40_000
+  public var indexEntries = 40_000
   /// Bytes of one index entry, by the published formula: the document's name and its parent's, the field's name, the
   /// value as far as it is indexed, and 32.
-  public static let indexEntryBytes = 7_680
+  public var indexEntryBytes = 7_680
   /// Bytes of all index entries of one document.
-  public static let indexEntriesBytes = 8 << 20
-  /// Bytes of the values in one entry of a composite index.
-  public static let compositeEntryBytes = 7_680
+  public var indexEntriesBytes = 8 << 20
   /// Composite indexes of one database, those that take the place of exemptions in collection groups included.
-  public static let compositeIndexes = 1_000
+  public var compositeIndexes = 1_000
+  /// Fields of one database whose automatic indexes are chosen.
+  public var fieldOverrides = 200
+  /// How far back reads reach, in seconds: one hour.
+  public var historySeconds = 3_600
+  /// How old a resume token may be, in seconds: half an hour. At most `historySeconds`.
+  public var resumeSeconds = 1_800
+  /// A transaction ends so many seconds after its last request.
+  public var transactionIdleSeconds = 60
+  /// A transaction ends so many seconds after its beginning. At most `historySeconds`.
+  public var transactionSeconds = 270
+
+  /// The product's own limits.
+  public init() {}
+
+  /// The product's own limits.
+  public static let standard = EngineLimits()
+
+  /// `transactionIdleSeconds` in microseconds.
+  var transactionIdle: UInt64 { UInt64(clamping: transactionIdleSeconds) * 1_000_000 }
+  /// `transactionSeconds` in microseconds.
+  var transactionTotal: UInt64 { UInt64(clamping: transactionSeconds) * 1_000_000 }
+  /// `resumeSeconds` in microseconds.
+  var resumeWindow: UInt64 { UInt64(clamping: resumeSeconds) * 1_000_000 }
+
+  /// The longest history that a server may be told to keep, in seconds: a week. Whoever only looks at a store asks for
+  /// as much, so that nothing is forgotten because of it.
+  public static let longestHistorySeconds = 7 * 24 * 3_600
+}
+
+/// What the engine allows itself and one peer. Times are microseconds.
+extension EngineLimits {
+  /// Bytes of the values in one entry of a composite index. What an index holds may not depend on a setting.
+  public static let compositeEntryBytes = 7_680
   /// Fields of one composite index.
   public static let compositeFields = 100
   /// Documents that one step of building indexes goes over.
   public static let indexingStep = 128
   /// Bytes of these documents, after which the step ends.
   public static let indexingStepBytes = 1 << 20
-  /// How far back reads and resume tokens reach: one hour.
-  public static let historySeconds = 3600
-  /// A transaction ends this long after its last request.
-  public static let transactionIdle: UInt64 = 60_000_000
-  /// A transaction ends this long after its beginning.
-  public static let transactionTotal: UInt64 = 270_000_000
   /// Transactions of one database that may be open at once.
   public static let openTransactions = 10_000
   /// Ended transactions whose tokens are remembered, so that late calls get the right error.
@@ -83,8 +115,6 @@ public enum EngineLimits {
   public static let resumeRecords = 10_000
   /// Names in an existence filter, by their bytes; beyond that it holds the count alone.
   public static let filterNameBytes = 8 << 20
-  /// How old a resume token may be: half an hour.
-  public static let resumeWindow: UInt64 = 1_800_000_000
   /// Answers handed to a Listen stream's output at once.
   public static let watchBatch = 256
   /// Bytes of documents in these answers, after which no more are added.

@@ -158,6 +158,11 @@ public final class HearthServer: Sendable {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
+    options.limits = configuration.limits.firestore
+    let raised = configuration.limits.raised
+    if !raised.isEmpty {
+      log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])
+    }
     options.report = { [log] in log.notice("\($0)") }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()

@@ -98,6 +98,12 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
+      "A JSON file of limits to raise above the products' own, such as {\"firestore\": {\"documentBytes\": 4194304}}; "
+        + "docs/limits.md lists them.", valueName: "file"))
+  var limits: String?
+
+  @Option(
+    help: ArgumentHelp(
       "What to log to standard error: trace, debug, info, notice, warning, error or critical. (default: notice)",
       valueName: "level"))
   var logLevel: String?
@@ -133,6 +139,7 @@ struct Serve: AsyncParsableCommand {
     flags.tlsKey = tlsKey
     flags.config = config
     flags.indexes = indexes
+    flags.limits = limits
     if let logLevel {
       guard let level = Logger.Level(rawValue: logLevel.lowercased()) else {
         throw ValidationError("'\(logLevel)' is not a log level.")

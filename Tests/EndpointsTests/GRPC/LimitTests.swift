@@ -93,10 +93,10 @@ struct LimitTests {
     LimitCase(
       "a document's size",
       "its size (1,048,577 bytes) exceeds the maximum allowed size of 1,048,576 bytes",
-      fields: { LimitCase.document(of: Limits.documentBytes + $0) }),
+      fields: { LimitCase.document(of: FirestoreLimits.standard.documentBytes + $0) }),
     LimitCase("a document's size, by a mask", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
-      var whole = LimitCase.document(of: Limits.documentBytes + excess)
+      var whole = LimitCase.document(of: FirestoreLimits.standard.documentBytes + excess)
       let second = whole["b"] ?? 0
       whole["b"] = nil
       return LimitCase.request([
@@ -107,7 +107,7 @@ struct LimitTests {
     LimitCase("a document's size, by a transform", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
       // Eight bytes for the number, and its name.
-      let fields = LimitCase.document(of: Limits.documentBytes - 10 + excess)
+      let fields = LimitCase.document(of: FirestoreLimits.standard.documentBytes - 10 + excess)
       return LimitCase.request([
         Write(
           .update(try LimitCase.name("c/d"), fields: fields),
@@ -117,17 +117,17 @@ struct LimitTests {
     LimitCase(
       "a text", "The value of property \"t\" is longer than 1048487 bytes.",
       fields: {
-        ["t": .string(LimitCase.text(Limits.valueBytes + $0))]
+        ["t": .string(LimitCase.text(FirestoreLimits.standard.valueBytes + $0))]
       }),
     LimitCase(
       "bytes", "The value of property \"t\" is longer than 1048487 bytes.",
       fields: {
-        ["t": .bytes([UInt8](repeating: 0, count: Limits.valueBytes + $0))]
+        ["t": .bytes([UInt8](repeating: 0, count: FirestoreLimits.standard.valueBytes + $0))]
       }),
     LimitCase(
       "levels of maps and arrays", "is nested more than 20 levels",
       fields: {
-        ["v": LimitCase.nested(Limits.valueDepth + $0)]
+        ["v": LimitCase.nested(FirestoreLimits.standard.valueDepth + $0)]
       }),
     LimitCase(
       "a field's name", "The property.name is longer than 1500 bytes.",
@@ -146,7 +146,7 @@ struct LimitTests {
     LimitCase(
       "dimensions of a vector", "more than 2048 dimensions",
       fields: {
-        ["v": .vector([Double](repeating: 1, count: Limits.vectorDimensions + $0))]
+        ["v": .vector([Double](repeating: 1, count: FirestoreLimits.standard.vectorDimensions + $0))]
       }),
     LimitCase(
       "a document's id", "is invalid because it is longer than 1500 bytes.",
@@ -179,7 +179,8 @@ struct LimitTests {
       LimitCase.request([
         Write(
           .update(try LimitCase.name("c/d"), fields: [:]),
-          transforms: LimitCase.increments(Limits.transformsPerDocument + excess, in: 0..<1))
+          transforms: LimitCase.increments(FirestoreLimits.standard.transformsPerDocument + excess, in: 0..<1)
+        )
       ])
     },
     LimitCase("transforms of several writes to one document", "Cannot apply more than 500 field transforms") {
@@ -195,12 +196,12 @@ struct LimitTests {
     LimitCase(
       "index entries", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        ["a": .array((0..<(EngineLimits.indexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })]
+        ["a": .array((0..<(EngineLimits.standard.indexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })]
       }),
     LimitCase(
       "index entries of many fields", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        MapValue((0..<(EngineLimits.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
+        MapValue((0..<(EngineLimits.standard.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
       }),
     LimitCase(
       "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",

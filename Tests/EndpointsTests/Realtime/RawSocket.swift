@@ -68,7 +68,8 @@ final class RawSocket {
       bytes += (0..<8).map { UInt8(truncatingIfNeeded: payload.count >> (56 - 8 * $0)) }
     }
     bytes += mask
-    bytes += payload.enumerated().map { $1 ^ mask[$0 % 4] }
+    // Masking what is large by zeros is not worth its time.
+    bytes += mask == [0, 0, 0, 0] ? payload : payload.enumerated().map { $1 ^ mask[$0 % 4] }
     return bytes
   }
 
@@ -87,7 +88,8 @@ final class RawSocket {
   func readFrame() async throws -> Frame { try await Self.readFrame(client) }
 
   func sendFrame(_ opcode: UInt8, _ payload: [UInt8], fin: Bool = true) async throws {
-    try await client.send(Self.frame(opcode, payload, fin: fin))
+    let mask: [UInt8] = payload.count > 1 << 20 ? [0, 0, 0, 0] : [1, 2, 3, 4]
+    try await client.send(Self.frame(opcode, payload, fin: fin, mask: mask))
   }
 
   // MARK: Messages

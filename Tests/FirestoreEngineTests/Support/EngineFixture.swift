@@ -16,7 +16,7 @@ struct EngineFixture: Sendable {
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
     lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
-    scanRows: Int = EngineLimits.scanRows, strict: Bool = false
+    scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
@@ -24,6 +24,7 @@ struct EngineFixture: Sendable {
     options.watchBudget = budget
     options.scanRows = scanRows
     options.requiresIndexes = strict
+    options.limits = limits
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 
@@ -40,7 +41,7 @@ struct EngineFixture: Sendable {
     }
     guard settles else { return }
     try await eventually("the indexes are settled") {
-      clock.advance(by: EngineLimits.transactionTotal)
+      clock.advance(by: EngineLimits.standard.transactionTotal)
       return indexes.current.state.phase == .settled
     }
   }

@@ -38,7 +38,7 @@ extension RandomModel {
 extension IndexConfiguration {
   /// Adds a composite index that a query would need.
   mutating func add(for query: Query) throws {
-    guard let prepared = try? PreparedQuery(query) else { return }
+    guard let prepared = try? PreparedQuery(query, .standard) else { return }
     let planner = Planner(prepared, .automatic, at: Version(microseconds: .max))
     guard case .composite(let index, _)? = planner.missingIndex else { return }
     let fields = index.parts.map { part in

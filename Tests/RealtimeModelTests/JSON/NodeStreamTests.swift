@@ -10,7 +10,7 @@ struct NodeStreamTests {
   private func read(
     _ bytes: [UInt8], _ random: inout RandomNodes, most: Int, depthAbove: Int = 0
   ) throws(RealtimeError) -> Node {
-    var reader = NodeStreamReader(depthAbove: depthAbove)
+    var reader = NodeStreamReader(at: Path(keys: Array(repeating: "k", count: depthAbove)))
     var node = Node.empty
     func take(_ event: NodeStreamReader.Event) {
       switch event {

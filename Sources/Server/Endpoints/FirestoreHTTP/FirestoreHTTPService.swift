@@ -95,7 +95,7 @@ struct FirestoreHTTPService: PlainHTTPService {
   ) {
     do throws(FirestoreError) {
       guard let call = try rest.call(request) else { return responder.answer(.unknown) }
-      connection.admit(responder, expecting: call.method.expectedBytes) {
+      connection.admit(responder, expecting: rest.expectedBytes(of: call.method)) {
         rest.serve(call, request, responder)
       }
     } catch {

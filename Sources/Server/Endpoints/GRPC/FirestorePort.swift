@@ -1,6 +1,7 @@
 // The Firestore port put together: gRPC streams, and plain HTTP in both versions.
 
 public import FirestoreEngine
+import FirestoreModel
 public import Logging
 import NIOCore
 
@@ -10,13 +11,32 @@ extension PortProtocols {
     _ engine: FirestoreEngine, authentication: FirestoreAuthentication, limits: PortLimits = PortLimits(),
     log: Logger
   ) -> PortProtocols {
+    let limits = limits.admitting(engine.limits)
     let service = FirestoreService(engine: engine, authentication: authentication)
     let http = FirestoreHTTPService(
-      rest: FirestoreREST(methods: service.methods, log: log),
+      rest: FirestoreREST(
+        methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes),
       emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
       webChannel: WebChannelService(service, limits))
     return PortProtocols(
       http1: http.http1(limits),
       http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))
+  }
+}
+
+extension PortLimits {
+  /// The limits of a port that lets through what the engine does: the defaults for the product's own limits.
+  func admitting(_ limits: EngineLimits) -> PortLimits {
+    var port = self
+    let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
+    let request = limits.requestBytes - EngineLimits.standard.requestBytes
+    // Calls wait for room for the largest document, so that there has to be room for some of them.
+    port.http2.expectedAnswerBytes += document
+    port.http2.maximumQueuedAnswerBytes += 16 * document
+    port.maximumRequestBody += request
+    // What WebChannel carries is percent-encoded: up to three bytes for one.
+    port.webChannel.maximumRequestBody += 3 * request
+    port.webChannel.maximumWaitingBytes += 2 * request
+    return port
   }
 }

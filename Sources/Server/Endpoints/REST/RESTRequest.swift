@@ -34,7 +34,7 @@ struct RESTRequest: Sendable {
   var condition = Condition.none
   var wantsETag = false
   /// When a read is given up.
-  var deadline = ContinuousClock.now + Self.longestRead
+  var deadline: ContinuousClock.Instant
   /// The class of writes that it wants to belong to; nil for the database's own.
   var writeSizeLimit: WriteSizeLimit?
   /// Whether the request itself says how long its answer may take.
@@ -45,17 +45,18 @@ struct RESTRequest: Sendable {
   ///
   /// - Throws: ``RESTError`` for the first thing that is wrong with it.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
-    path = try Self.path(target)
+    path = try Self.path(target, endpoint.limits.data)
     method = try Self.method(head, target)
     namespace = endpoint.namespace(parameter: target["ns"], host: head.headers.first(name: "host"))
     caller = .anonymous
+    deadline = .now + .seconds(endpoint.limits.data.readSeconds)
     do throws(RealtimeError) {
       caller = try endpoint.authentication.caller(
         credential: Self.credential(head, target), override: try Self.override(target))
     } catch {
       throw RESTError(error)
     }
-    try readOutput(target)
+    try readOutput(target, endpoint.limits.data)
     try readQuery(target)
     try readCondition(head)
     if method == .get {
@@ -65,7 +66,9 @@ struct RESTRequest: Sendable {
     }
   }
 
-  private static func path(_ target: RequestTarget) throws(RESTError) -> Path {
+  private static func path(
+    _ target: RequestTarget, _ limits: RealtimeLimits
+  ) throws(RESTError) -> Path {
     let invalid = RESTError(.badRequest, "Invalid path: Invalid token in path")
     guard target.rawPath.hasSuffix(".json") || target.rawPath.hasSuffix(".json/") else {
       throw RESTError(.notFound, "append .json to your request URI to use the REST API.")
@@ -78,7 +81,7 @@ struct RESTRequest: Sendable {
     // A slash that was percent-encoded is no separator, and no key may hold one.
     guard segments.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "/")) }) else { throw invalid }
     do throws(RealtimeError) {
-      return try Path(validating: segments.joined(separator: "/"), allowingPriority: true)
+      return try Path(validating: segments.joined(separator: "/"), allowingPriority: true, limits: limits)
     } catch {
       throw RESTError(error)
     }
@@ -132,7 +135,9 @@ struct RESTRequest: Sendable {
     return claims.isEmpty ? .nobody : .user(claims)
   }
 
-  private mutating func readOutput(_ target: RequestTarget) throws(RESTError) {
+  private mutating func readOutput(
+    _ target: RequestTarget, _ limits: RealtimeLimits
+  ) throws(RESTError) {
     switch target["print"] {
     case nil, "": printing = .compact
     case "pretty": printing = .pretty
@@ -155,7 +160,7 @@ struct RESTRequest: Sendable {
         name.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" && $0.isASCII })
     }
     if let text = target["timeout"] {
-      deadline = .now + (try Self.duration(text))
+      deadline = .now + (try Self.duration(text, atMost: limits.readSeconds))
       hasTimeout = true
     }
     if let size = target["writeSizeLimit"] {
@@ -173,17 +178,15 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// The longest time that a read may take.
-  private static let longestRead = Duration.seconds(15 * 60)
-
-  /// Reads a time with its unit: at most 15 minutes.
-  private static func duration(_ text: String) throws(RESTError) -> Duration {
+  /// Reads a time with its unit.
+  private static func duration(_ text: String, atMost seconds: Int) throws(RESTError) -> Duration {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     let milliseconds: [Substring: Int] = ["ms": 1, "s": 1000, "min": 60_000]
     guard let value = Int(digits), let unit = milliseconds[text.dropFirst(digits.count)],
-      value > 0, value <= 15 * 60_000 / unit
+      value > 0, value <= seconds * 1000 / unit
     else {
-      throw RESTError(.badRequest, "timeout must be a time of at most 15 minutes, such as 10s, 300ms or 3min")
+      let most = seconds.isMultiple(of: 60) ? "\(seconds / 60) minutes" : "\(seconds) seconds"
+      throw RESTError(.badRequest, "timeout must be a time of at most \(most), such as 10s, 300ms or 3min")
     }
     return .milliseconds(value * unit)
   }

@@ -109,7 +109,8 @@ struct RESTService: Sendable {
   private func patch(
     _ request: RESTRequest, _ body: ByteBuffer, _ database: RealtimeDatabase
   ) async throws -> RESTResponse {
-    switch try body.withUnsafeReadableBytes({ raw in try UpdateBody.read(raw) }) {
+    switch try body.withUnsafeReadableBytes({ raw in try UpdateBody.read(raw, limits: endpoint.limits.data) })
+    {
     case nil:
       try await request.checkSize(of: [(.root, .empty)], in: database)
       // The command line tool deletes a path this way.
@@ -120,7 +121,9 @@ struct RESTService: Sendable {
       try await request.checkSize(of: changes, in: database)
       if !changes.isEmpty { _ = try await database.update(request.path, changes, as: request.caller) }
     }
-    let echo = body.withUnsafeReadableBytes { raw in (try? JSONValue(json: raw)) ?? .null }
+    let echo = body.withUnsafeReadableBytes { raw in
+      (try? JSONValue(json: raw, limits: endpoint.limits.data.json)) ?? .null
+    }
     return finish(request, value(request) { $0.write(echo) })
   }
 

@@ -57,4 +57,13 @@ public struct RealtimeEndpointLimits: Sendable {
 
   /// The standard limits.
   public init() {}
+
+  /// The standard limits, as far above as those of the data are.
+  public init(data: RealtimeLimits) {
+    self.data = data
+    // Above the limit of data, as by default.
+    messageBytes = max(messageBytes, 2 * data.socketWriteBytes)
+    connectionBodyBytes = max(connectionBodyBytes, data.restWriteBytes)
+    connectionAnswerBytes = max(connectionAnswerBytes, data.queuedOutputBytes)
+  }
 }

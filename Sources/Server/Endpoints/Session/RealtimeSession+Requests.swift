@@ -65,7 +65,7 @@ extension RealtimeSession {
     }
     if let tag = listen.tag, let text = listen.queryText {
       // The text is kept until the listen ends, also where the engine refuses it, so it is bounded here.
-      let limits = RealtimeLimits.standard
+      let limits = endpoint.limits.data
       guard text.count <= endpoint.limits.queryTextBytes,
         queryTexts.count < limits.listensPerConnection || queryTexts[tag] != nil
       else {

@@ -81,7 +81,7 @@ final class RealtimeSession {
   /// Reads a message and does what it asks; a control message is the transport's own affair.
   func receive(_ bytes: UnsafeRawBufferPointer) -> ClientControl? {
     do throws(WireError) {
-      switch try ClientMessage(json: bytes) {
+      switch try ClientMessage(json: bytes, limits: endpoint.limits.data) {
       case .control(let control): return control
       case .request(let request): perform(request, size: bytes.count)
       }

@@ -56,7 +56,7 @@ final class SocketRelay: SocketUser {
 
   func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler) {
     do throws(WireError) {
-      switch try ClientMessage(json: message) {
+      switch try ClientMessage(json: message, limits: endpoint.limits.data) {
       case .control(.ping): socket.send(ServerControl.pong.json())
       // The client says so on both ways; the polls' end is what counts.
       case .control: break

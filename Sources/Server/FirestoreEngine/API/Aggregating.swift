@@ -27,7 +27,7 @@ extension FirestoreEngine {
     explain: ExplainMode = .none, as caller: Caller
   ) async throws(FirestoreError) -> AggregationResult {
     try await reporting {
-      var run = try AggregationRun(query, under: parent)
+      var run = try AggregationRun(query, under: parent, self.limits.data)
       var result = AggregationResult(transaction: nil, fields: MapValue(), readTime: .epoch)
       let database = try await self.database(parent.database)
       try await database.run(run.query, consistency, explain: explain, as: caller) { page in

@@ -47,7 +47,7 @@ extension FirestoreDatabase {
   /// Commits one write alone.
   fileprivate func single(_ write: Write, as caller: Caller) async -> Result<WriteResult, FirestoreError> {
     do {
-      try write.validate(in: name)
+      try write.validate(in: name, limits: options.limits.data)
       let response = try await commit([write], reads: nil, owner: nil, as: caller)
       guard let result = response.writeResults.first else {
         return .failure(.internalError("The write of \(write.document) has no result."))

@@ -20,6 +20,8 @@ public final class FirestoreEngine: Sendable {
     public var clock: any EngineClock
     /// Whether queries are refused that the hosted product would refuse for want of an index.
     public var requiresIndexes = false
+    /// The product's limits, or higher ones.
+    public var limits = EngineLimits.standard
     /// Called with what an operator wants to know: how far indexes are. From any thread; must be quick.
     public var report: @Sendable (String) -> Void = { _ in }
     /// What a slow Listen stream may hold.
@@ -49,6 +51,8 @@ public final class FirestoreEngine: Sendable {
   }
 
   let options: Options
+  /// The limits that it keeps.
+  public var limits: EngineLimits { options.limits }
   private let store: any OrderedStore
   private let policy: any AccessPolicy
   private let state = Guarded(State())
@@ -98,10 +102,15 @@ public final class FirestoreEngine: Sendable {
     _ configuration: IndexConfiguration, ofDatabase id: String
   ) async throws(FirestoreError) {
     let count = configuration.compositeIndexes.count
-    if count > EngineLimits.compositeIndexes {
+    if count > limits.compositeIndexes {
       throw .invalidArgument(
-        "The database \(id) would have \(count) composite indexes; at most \(EngineLimits.compositeIndexes) are "
+        "The database \(id) would have \(count) composite indexes; at most \(limits.compositeIndexes) are "
           + "allowed.")
+    }
+    if configuration.overrides.count > limits.fieldOverrides {
+      throw .invalidArgument(
+        "The database \(id) would have \(configuration.overrides.count) field overrides; at most "
+          + "\(limits.fieldOverrides) are allowed.")
     }
     let opening = state.withLock { state in
       state.indexes[id] = configuration
@@ -150,7 +159,7 @@ public final class FirestoreEngine: Sendable {
         "The database \(name.database) does not exist for project \(name.project). Please create it first.")
     }
     let rows = try await store.database(
-      named: catalogueName, history: .seconds(EngineLimits.historySeconds))
+      named: catalogueName, history: .seconds(limits.historySeconds))
     let database = FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {

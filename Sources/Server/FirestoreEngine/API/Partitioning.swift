@@ -51,7 +51,7 @@ extension FirestoreEngine {
       throw .invalidArgument("The partition count must be positive; it is \(request.count).")
     }
     let size = try FirestoreEngine.pageSize(request.pageSize)
-    let group = try FirestoreEngine.partitioned(request.query)
+    let group = try partitioned(request.query)
     return try await reporting {
       let database = try await self.database(request.query.parent.database)
       return try await database.partition(request, group, size, as: caller)
@@ -59,8 +59,8 @@ extension FirestoreEngine {
   }
 
   /// The id of the collection group that a query selects.
-  private static func partitioned(_ query: Query) throws(FirestoreError) -> String {
-    let prepared = try PreparedQuery(query)
+  private func partitioned(_ query: Query) throws(FirestoreError) -> String {
+    let prepared = try PreparedQuery(query, limits.data)
     guard case .group(let id) = prepared.scope else {
       throw .invalidArgument(
         "Only queries of one collection group, with all descendants, can be partitioned.")

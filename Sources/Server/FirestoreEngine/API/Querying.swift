@@ -13,7 +13,7 @@ extension FirestoreEngine {
     deliver: @Sendable (QueryPage) async throws -> Void
   ) async throws {
     do {
-      let prepared = try PreparedQuery(query)
+      let prepared = try PreparedQuery(query, limits.data)
       let database = try await self.database(query.parent.database)
       try await database.run(prepared, consistency, explain: explain, as: caller, deliver: deliver)
     } catch {

@@ -6,7 +6,7 @@ import OrderedStore
 extension FirestoreEngine {
   /// Begins a transaction and returns its token.
   ///
-  /// It ends by commit or rollback, 60 s after its last request, or 270 s after its beginning.
+  /// It ends by commit or rollback, and by itself after the times that ``EngineLimits`` gives it.
   /// - Throws: INVALID_ARGUMENT for a bad read time or token to retry, RESOURCE_EXHAUSTED if too many are open.
   public func beginTransaction(
     in name: DatabaseName, _ options: TransactionOptions, as caller: Caller

@@ -12,7 +12,7 @@ extension FirestoreEngine {
   public func commit(
     in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
   ) async throws(FirestoreError) -> CommitResponse {
-    for write in writes { try write.validate(in: name) }
+    for write in writes { try write.validate(in: name, limits: limits.data) }
     return try await reporting {
       let database = try await self.database(name)
       // Writes are decided one by one; ending a transaction without any is an operation of its own.
@@ -34,7 +34,7 @@ extension FirestoreEngine {
     answer: @escaping @Sendable (Result<CommitResponse, FirestoreError>?) -> Void
   ) {
     do throws(FirestoreError) {
-      for write in writes { try write.validate(in: name) }
+      for write in writes { try write.validate(in: name, limits: limits.data) }
     } catch {
       return answer(.failure(error))
     }
@@ -78,7 +78,7 @@ extension FirestoreEngine {
   private func put(
     _ write: Write, mask: [FieldPath]?, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
-    try write.validate(in: write.document.database)
+    try write.validate(in: write.document.database, limits: limits.data)
     return try await reporting {
       let database = try await self.database(write.document.database)
       let document = try await database.update(write, as: caller)

@@ -17,8 +17,10 @@ struct AggregationRun {
   private var count: Int64 = 0
 
   /// - Throws: INVALID_ARGUMENT for a query or aggregations that break the rules.
-  init(_ aggregation: AggregationQuery, under parent: ParentName) throws(FirestoreError) {
-    let named = try aggregation.namedAggregations()
+  init(
+    _ aggregation: AggregationQuery, under parent: ParentName, _ limits: FirestoreLimits
+  ) throws(FirestoreError) {
+    let named = try aggregation.namedAggregations(limits: limits)
     parts = named.map { Part(alias: $0.alias, op: $0.op) }
     var base = aggregation.base
     base.select = nil
@@ -33,7 +35,7 @@ struct AggregationRun {
     {
       base.limit = Int(clamping: bound)
     }
-    var prepared = try PreparedQuery(Query(parent: parent, base))
+    var prepared = try PreparedQuery(Query(parent: parent, base), limits)
     prepared.requiredFields = aggregation.fields
     query = prepared
   }

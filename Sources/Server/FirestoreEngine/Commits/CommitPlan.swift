@@ -37,6 +37,7 @@ struct CommitPlan {
   private let requestTime: Timestamp
   private let recordsSteps: Bool
   private let indexes: IndexSet
+  private let limits: EngineLimits
   private var targets: [Target] = []
   private var positions: [ResourcePath: Int] = [:]
   private var steps: [Step] = []
@@ -51,9 +52,10 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
-  init(_ view: any Sequenced, _ indexes: IndexSet, recordsSteps: Bool) {
+  init(_ view: any Sequenced, _ indexes: IndexSet, _ limits: EngineLimits, recordsSteps: Bool) {
     self.view = view
     self.indexes = indexes
+    self.limits = limits
     self.recordsSteps = recordsSteps
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
@@ -74,9 +76,9 @@ struct CommitPlan {
       try precondition.check(target.name, updateTime: target.updateTime)
     }
     target.transforms += write.allTransforms.count
-    if target.transforms > Limits.transformsPerDocument {
+    if target.transforms > limits.data.transformsPerDocument {
       throw FirestoreError.invalidArgument(
-        "Cannot apply more than \(Limits.transformsPerDocument) field transforms to one document in a commit."
+        "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
       )
     }
     let outcome = write.apply(to: target.fields, requestTime: requestTime)
@@ -90,8 +92,10 @@ struct CommitPlan {
         target.updateTime = commitTime
       }
       if fields != target.fields, !write.isVerify {
-        try DocumentValidation.validateSize(fields, of: target.name)
-        if !write.allTransforms.isEmpty || write.mask != nil { try DocumentValidation.validate(fields) }
+        try DocumentValidation.validateSize(fields, of: target.name, limits: limits.data)
+        if !write.allTransforms.isEmpty || write.mask != nil {
+          try DocumentValidation.validate(fields, limits: limits.data)
+        }
       }
     } else {
       target.createTime = nil
@@ -156,10 +160,10 @@ struct CommitPlan {
       let path = target.name.path
       let collection = path.segments.dropLast().last ?? ""
       let entriesBefore = try target.fieldsBefore.map {
-        try DocumentEntries(of: $0, at: path, in: indexes.possible(in: collection), isLimited: false)
+        try DocumentEntries(of: $0, at: path, in: indexes.possible(in: collection), limits: nil)
       }
       let entriesAfter = try target.fields.map {
-        try DocumentEntries(of: $0, at: path, in: indexes.kept(in: collection), isLimited: true)
+        try DocumentEntries(of: $0, at: path, in: indexes.kept(in: collection), limits: limits)
       }
       exchange(entriesBefore ?? .none, for: entriesAfter ?? .none)
       // Also where the row stays as it is: a transaction that queried the collection group holds the rows' range, and

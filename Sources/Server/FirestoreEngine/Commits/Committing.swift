@@ -76,7 +76,7 @@ extension FirestoreDatabase {
   /// Applies writes and asks the policy about them.
   func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
     let asks = !policy.allowsEverything(caller)
-    var plan = CommitPlan(view, indexes.current, recordsSteps: asks)
+    var plan = CommitPlan(view, indexes.current, options.limits, recordsSteps: asks)
     for write in writes { try plan.apply(write) }
     if asks { try plan.authorise(caller, policy) }
     try plan.finish()

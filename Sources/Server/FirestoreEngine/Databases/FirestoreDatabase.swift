@@ -29,7 +29,7 @@ final class FirestoreDatabase: Sendable {
       table.withLock { $0 }?.doom(owner)
     }
     let transactions = TransactionTable(
-      name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock
+      name: name, epoch: UInt64.random(in: .min ... .max), clock: options.clock, limits: options.limits
     ) { [weak locks] owner in locks?.release(owner) }
     table.withLock { $0 = transactions }
     self.locks = locks

@@ -61,7 +61,7 @@ public enum ConsistencyCheck {
     _ name: DatabaseName, in store: any OrderedStore
   ) async throws -> ConsistencyReport {
     let rows = try await store.database(
-      named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.historySeconds))
+      named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.longestHistorySeconds))
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in
       var pass = Pass(name: name, view: view)
@@ -104,11 +104,11 @@ public enum ConsistencyCheck {
     private mutating func entries(of path: ResourcePath, _ fields: MapValue) throws {
       let collection = path.segments.dropLast().last ?? ""
       let possible = try DocumentEntries(
-        of: fields, at: path, in: set.possible(in: collection), isLimited: false)
+        of: fields, at: path, in: set.possible(in: collection), limits: nil)
       let certain =
         set.state.phase == .settled
         ? possible
-        : try DocumentEntries(of: fields, at: path, in: set.certain(in: collection), isLimited: false)
+        : try DocumentEntries(of: fields, at: path, in: set.certain(in: collection), limits: nil)
       let needed = Set(certain.automatic).union(certain.composite.map(\.key))
       for key in possible.automatic {
         if try view.get(key) != nil {
@@ -195,7 +195,7 @@ public enum ConsistencyCheck {
         let fields = try? view.document(name)?.fields()
       else { return .none }
       let group = set.possible(in: path.segments.dropLast().last ?? "")
-      return try DocumentEntries(of: fields, at: path, in: group, isLimited: false)
+      return try DocumentEntries(of: fields, at: path, in: group, limits: nil)
     }
   }
 

@@ -136,7 +136,7 @@ final class IndexBuilder: Sendable {
       case .building:
         try self.put(try self.build(stored, now: now, in: view), in: view)
       case .retiring:
-        let end = stored.retiringSince + EngineLimits.transactionTotal
+        let end = stored.retiringSince + self.options.limits.transactionTotal
         // A clock that began anew is that of another process.
         if !hasWaited, now < end, now >= stored.retiringSince { return .wait(end) }
         try self.put(stored.retired(), in: view)
@@ -164,7 +164,7 @@ final class IndexBuilder: Sendable {
     var unbuilt = IndexSet.unbuilt(stored, group)
     for (path, fields) in batch.documents {
       if hasRules {
-        let keys = try IndexEntries.keys(of: fields, at: path, rules: wanted, isLimited: false)
+        let keys = try IndexEntries.keys(of: fields, at: path, rules: wanted, limits: nil)
         for key in keys where try view.get(key) == nil { try view.insert(key, []) }
       }
       for index in unbuilt {
@@ -204,8 +204,8 @@ final class IndexBuilder: Sendable {
     let possible = set.possible(in: group).rules
     let wanted = set.wanted(in: group).rules
     for (path, fields) in batch.documents {
-      let all = try IndexEntries.keys(of: fields, at: path, rules: possible, isLimited: false)
-      let kept = try IndexEntries.keys(of: fields, at: path, rules: wanted, isLimited: false)
+      let all = try IndexEntries.keys(of: fields, at: path, rules: possible, limits: nil)
+      let kept = try IndexEntries.keys(of: fields, at: path, rules: wanted, limits: nil)
       for key in IndexEntries.difference(from: all, to: kept).removed { try view.clear(key) }
     }
     return batch.state

@@ -14,12 +14,12 @@ enum IndexEntries {
   /// The keys of all entries of a document, ascending.
   /// - Parameters:
   ///   - rules: which fields have entries; nil for all.
-  ///   - isLimited: whether there may be too many: not of a document that is stored already.
+  ///   - limits: how many and how large they may be; nil for a document that is stored already.
   /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries.
   static func keys(
-    of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, isLimited: Bool = true
+    of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, limits: EngineLimits? = .standard
   ) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path, fields: fields.count, isLimited: isLimited)
+    var builder = Builder(path, fields: fields.count, limits)
     try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
     return builder.keys
@@ -39,10 +39,10 @@ enum IndexEntries {
     /// What every entry begins with.
     let prefix: Key
     private let id: [UInt8]
-    private let isLimited: Bool
+    private let limits: EngineLimits?
 
-    init(_ path: ResourcePath, fields: Int, isLimited: Bool) {
-      self.isLimited = isLimited
+    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?) {
+      self.limits = limits
       prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
       id = KeyLayout.segment(path.segments.last ?? "")
       self.path = path
@@ -86,13 +86,13 @@ enum IndexEntries {
     /// Refuses an entry of the current field that is too large.
     private func checkSize(_ value: Value) throws(FirestoreError) {
       let size = entryBytes + namesBytes
-      guard isLimited, size + Limits.indexedValueBytes > EngineLimits.indexEntryBytes else { return }
+      guard let limits, size + Limits.indexedValueBytes > limits.indexEntryBytes else { return }
       let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
-      guard whole > EngineLimits.indexEntryBytes else { return }
+      guard whole > limits.indexEntryBytes else { return }
       throw .invalidArgument(
         "The index entry of property \"\(fieldNames.joined(separator: ".").prefix(200))\" of document "
           + "\"\(path.description.prefix(200))\" has \(whole) bytes, more than the maximum of "
-          + "\(EngineLimits.indexEntryBytes) bytes for the names and the value of one entry.")
+          + "\(limits.indexEntryBytes) bytes for the names and the value of one entry.")
     }
 
     /// One entry for each distinct element.
@@ -123,13 +123,13 @@ enum IndexEntries {
       keys.append(encoder.bytes)
       count += 2
       bytes += encoder.bytes.count
-      guard isLimited else { return }
-      if count > EngineLimits.indexEntries {
-        throw .indexEntryLimit(EngineLimits.indexEntries)
+      guard let limits else { return }
+      if count > limits.indexEntries {
+        throw .indexEntryLimit(limits.indexEntries)
       }
-      if bytes > EngineLimits.indexEntriesBytes {
+      if bytes > limits.indexEntriesBytes {
         throw .invalidArgument(
-          "The document's index entries are larger than \(EngineLimits.indexEntriesBytes) bytes in all.")
+          "The document's index entries are larger than \(limits.indexEntriesBytes) bytes in all.")
       }
     }
   }

@@ -171,20 +171,20 @@ struct DocumentEntries {
   /// What a document without fields at hand has.
   static let none = DocumentEntries()
 
-  /// - Parameter isLimited: whether there may be too many: not of a document that is stored already.
+  /// - Parameter limits: how many there may be; nil for a document that is stored already.
   /// - Throws: INVALID_ARGUMENT above the limits on entries.
   init(
-    of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, isLimited: Bool
+    of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?
   ) throws(FirestoreError) {
-    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, isLimited: isLimited)
+    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, limits: limits)
     guard !group.composites.isEmpty else { return }
     for index in group.composites {
-      for (key, value) in try index.entries(of: fields, at: path, isLimited: isLimited) {
+      for (key, value) in try index.entries(of: fields, at: path, isLimited: limits != nil) {
         composite.append((key, value))
       }
     }
-    if isLimited, composite.count + 2 * automatic.count > EngineLimits.indexEntries {
-      throw .indexEntryLimit(EngineLimits.indexEntries)
+    if let limits, composite.count + 2 * automatic.count > limits.indexEntries {
+      throw .indexEntryLimit(limits.indexEntries)
     }
     composite.sort { compareKeys($0.key, $1.key) < 0 }
   }

@@ -80,7 +80,7 @@ extension FirestoreDatabase {
         if session.transaction == nil, session.version == nil { session.version = token.version }
         query.structured.startAt = try await cursor(after: token, query, session)
       }
-      let prepared = try PreparedQuery(query)
+      let prepared = try PreparedQuery(query, options.limits.data)
       if session.transaction != nil {
         let plan = try await rows.read(at: session.version) { view in
           var run = QueryRun(prepared, self.indexes)

@@ -22,9 +22,9 @@ struct PreparedQuery: Sendable {
     let scope: Scope
     let equality: (field: FieldPath, value: [UInt8])?
 
-    init(_ query: Query) throws(FirestoreError) {
+    init(_ query: Query, _ limits: FirestoreLimits) throws(FirestoreError) {
       self.query = query
-      normalized = try NormalizedQuery(query)
+      normalized = try NormalizedQuery(query, limits: limits)
       let id = normalized.selector?.collectionID ?? ""
       if id.isEmpty {
         scope = .everywhere
@@ -43,7 +43,7 @@ struct PreparedQuery: Sendable {
 
   /// Validates and normalises.
   /// - Throws: INVALID_ARGUMENT, with the product's messages.
-  init(_ query: Query) throws(FirestoreError) { content = try Content(query) }
+  init(_ query: Query, _ limits: FirestoreLimits) throws(FirestoreError) { content = try Content(query, limits) }
 
   /// The query as it was asked: what tells equal listeners.
   var query: Query { content.query }
@@ -89,12 +89,29 @@ struct PreparedQuery: Sendable {
     normalized.compare(a.0, a.1, b.0, b.1)
   }
 
+  /// Another query about the same documents, which the engine asks itself: it may have more parts than a client's, whose
+  /// own were counted already.
+  func deriving(_ structured: StructuredQuery) throws(FirestoreError) -> PreparedQuery {
+    try PreparedQuery(Query(parent: query.parent, structured), PreparedQuery.unlimited)
+  }
+
+  private static let unlimited: FirestoreLimits = {
+    var limits = FirestoreLimits()
+    limits.disjunctions = .max
+    limits.notInValues = .max
+    limits.filtersAndOrders = .max
+    limits.inequalityFields = .max
+    limits.nearestNeighbours = .max
+    limits.vectorDimensions = .max
+    return limits
+  }()
+
   /// The same query with whole documents as results.
   var unprojected: PreparedQuery {
     guard projection != nil else { return self }
-    var query = query
-    query.structured.select = nil
-    guard var whole = try? PreparedQuery(query) else { return self }
+    var structured = query.structured
+    structured.select = nil
+    guard var whole = try? deriving(structured) else { return self }
     whole.requiredFields = requiredFields
     return whole
   }

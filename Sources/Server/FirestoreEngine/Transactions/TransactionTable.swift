@@ -1,7 +1,8 @@
 // The open transactions of one database, what they read, and the memory of those that ended.
 //
 // Invariant: a transaction is in exactly one phase; only an active one reads or commits, and whoever ends it
-// releases its locks. A token is good for its holder alone. A lease ends every transaction 60 s after its last request and 270 s after its beginning.
+// releases its locks. A token is good for its holder alone. A lease ends every transaction some time after its last
+// request, and some time after its beginning (`EngineLimits`).
 
 import FirestoreModel
 import OrderedStore
@@ -41,9 +42,17 @@ final class TransactionTable: Sendable {
     var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
+    /// How long it may be idle, and last in all.
+    let lease: Lease
     var lastUse: UInt64
     /// Requests under way, during which the idle lease rests.
     var requests = 0
+  }
+
+  /// How long a transaction may be idle, and last in all, in microseconds.
+  struct Lease {
+    let idle: UInt64
+    let total: UInt64
   }
 
   /// What is remembered of a transaction that has ended.
@@ -67,17 +76,19 @@ final class TransactionTable: Sendable {
   private let name: DatabaseName
   private let epoch: UInt64
   private let clock: any EngineClock
+  private let lease: Lease
   private let state = Guarded(State())
   /// Gives back an ended transaction's locks.
   private let release: @Sendable (LockTable.Owner) -> Void
 
   init(
-    name: DatabaseName, epoch: UInt64, clock: any EngineClock,
+    name: DatabaseName, epoch: UInt64, clock: any EngineClock, limits: EngineLimits,
     release: @escaping @Sendable (LockTable.Owner) -> Void
   ) {
     self.name = name
     self.epoch = epoch
     self.clock = clock
+    lease = Lease(idle: limits.transactionIdle, total: limits.transactionTotal)
     self.release = release
   }
 
@@ -102,7 +113,8 @@ final class TransactionTable: Sendable {
     let now = clock.now()
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
       guard state.open.count < EngineLimits.openTransactions else {
-        throw FirestoreError.resourceExhausted("Too many transactions are open.")
+        throw FirestoreError.resourceExhausted(
+          "Too many transactions are open: a database may have \(EngineLimits.openTransactions).")
       }
       let id = state.next
       state.next += 1
@@ -111,7 +123,7 @@ final class TransactionTable: Sendable {
       let transaction = OpenTransaction(
         owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
       state.open[id] = Entry(
-        transaction: transaction, holder: holder, phase: .active, began: now, lastUse: now)
+        transaction: transaction, holder: holder, phase: .active, began: now, lease: lease, lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
@@ -337,8 +349,8 @@ final class TransactionTable: Sendable {
 
 extension TransactionTable.Entry {
   var deadline: UInt64 {
-    let total = began + EngineLimits.transactionTotal
-    return requests > 0 ? total : min(total, lastUse + EngineLimits.transactionIdle)
+    let total = began + lease.total
+    return requests > 0 ? total : min(total, lastUse + lease.idle)
   }
 }
 

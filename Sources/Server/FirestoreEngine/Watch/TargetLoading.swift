@@ -38,7 +38,7 @@ extension WatchWorker {
       return
     }
     if let start, start <= version,
-      version.microseconds - start.microseconds <= EngineLimits.resumeWindow
+      version.microseconds - start.microseconds <= stream.database.options.limits.resumeWindow
     {
       do {
         if try await loadChanges(&target, since: start, at: version, stream) { return }

@@ -145,7 +145,7 @@ actor WatchWorker {
     }
     let selection: WatchSelection
     do {
-      selection = try prepare(request.selection, stream.database.name)
+      selection = try prepare(request.selection, stream.database)
     } catch { return try await refuse(id, FirestoreError(error), stream) }
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
@@ -199,22 +199,24 @@ actor WatchWorker {
     return nextID
   }
 
-  private func prepare(_ selection: WatchTarget.Selection, _ database: DatabaseName) throws -> WatchSelection
-  {
+  private func prepare(
+    _ selection: WatchTarget.Selection, _ database: FirestoreDatabase
+  ) throws -> WatchSelection {
     switch selection {
     case .query(let query):
-      guard query.parent.database == database else {
-        throw FirestoreError.invalidArgument("The query's parent does not belong to database \(database).")
+      guard query.parent.database == database.name else {
+        throw FirestoreError.invalidArgument(
+          "The query's parent does not belong to database \(database.name).")
       }
-      let prepared = try PreparedQuery(query)
+      let prepared = try PreparedQuery(query, database.options.limits.data)
       guard prepared.normalized.findNearest == nil else {
         throw FirestoreError.invalidArgument("A query with find_nearest cannot be listened to.")
       }
       return .query(prepared)
     case .documents(let names):
       var seen: Set<DocumentName> = []
-      for name in names where name.database != database {
-        throw FirestoreError.invalidArgument("Document \(name) does not belong to database \(database).")
+      for name in names where name.database != database.name {
+        throw FirestoreError.invalidArgument("Document \(name) does not belong to database \(database.name).")
       }
       return .documents(names.filter { seen.insert($0).inserted })
     }

@@ -26,7 +26,7 @@ extension FirestoreDatabase {
     structured.select = nil
     structured.offset = 0
     structured.limit = window.shown?.rank
-    let all = try PreparedQuery(Query(parent: query.query.parent, structured))
+    let all = try query.deriving(structured)
     var count = 0
     var last: StoredDocument?
     var skip: StoredDocument?
@@ -99,7 +99,7 @@ extension FirestoreDatabase {
     if case .at(let mark) = position {
       structured.startAt = Cursor(mark.values(in: query), before: backwards)
     }
-    let neighbours = try PreparedQuery(Query(parent: query.query.parent, structured))
+    let neighbours = try query.deriving(structured)
     var paths: [ResourcePath] = []
     var last: StoredDocument?
     try await results(of: neighbours, at: version) { documents in

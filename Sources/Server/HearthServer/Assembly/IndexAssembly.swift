@@ -19,7 +19,8 @@ extension HearthConfiguration {
       guard let bytes else {
         throw HearthError("The index file \(file.path), which firebase.json names, does not exist.")
       }
-      let parsed = try IndexesJSON(bytes, path: file.path)
+      let parsed = try IndexesJSON(
+        bytes, path: file.path, dimensions: limits.firestore.data.vectorDimensions)
       for warning in parsed.warnings { log.warning("\(warning)") }
       all.append((file.database, parsed.configuration))
     }

@@ -13,10 +13,11 @@ struct RealtimeAssembly: Sendable {
 
   init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
-    engine = RealtimeEngine(store: store, policy: policy)
+    engine = RealtimeEngine(store: store, policy: policy, limits: configuration.limits.realtime)
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
-      defaultNamespace: "\(configuration.project)-default-rtdb", log: log)
+      defaultNamespace: "\(configuration.project)-default-rtdb",
+      limits: RealtimeEndpointLimits(data: configuration.limits.realtime), log: log)
     protocols = endpoint.protocols(limits)
   }
 

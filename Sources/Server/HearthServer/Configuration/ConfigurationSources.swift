@@ -33,6 +33,8 @@ public struct ServeFlags: Sendable {
   public var tlsKey: String?
   /// `--config`.
   public var config: String?
+  /// `--limits`.
+  public var limits: String?
   /// `--indexes`.
   public var indexes: String?
   /// `--log-level`.
@@ -93,6 +95,9 @@ extension HearthConfiguration {
       configuration.indexes = mode
     }
     configuration.indexFiles = file.indexFiles
+    if let path = flags.limits ?? variables.text("HEARTH_LIMITS") {
+      configuration.limits = try limits(path, readFile)
+    }
     let logLevel = try variables.logLevel("HEARTH_LOG_LEVEL")
     configuration.logLevel = flags.logLevel ?? logLevel ?? configuration.logLevel
     try configuration.validate()
@@ -114,6 +119,21 @@ extension HearthConfiguration {
       return FirebaseJSON()
     }
     return try FirebaseJSON(bytes, path: path)
+  }
+
+  private static func limits(
+    _ path: String, _ readFile: (String) throws -> [UInt8]?
+  ) throws(HearthError) -> ServerLimits {
+    let bytes: [UInt8]?
+    do {
+      bytes = try readFile(path)
+    } catch {
+      throw HearthError("The limits file \(path) cannot be read: \(error)")
+    }
+    guard let bytes else {
+      throw HearthError("The limits file \(path) does not exist (--limits, or HEARTH_LIMITS).")
+    }
+    return try LimitsJSON.read(bytes, path: path)
   }
 
   private static func storage(_ flags: ServeFlags, _ variables: Variables) throws(HearthError) -> Storage {

@@ -69,6 +69,8 @@ public struct HearthConfiguration: Sendable {
   public var indexes = IndexMode.automatic
   /// The files that choose Firestore's indexes.
   public var indexFiles: [IndexFile] = []
+  /// The limits of both products.
+  public var limits = ServerLimits()
   /// The project that database namespaces belong to which name none themselves.
   public var project = "demo-project"
   /// Where Cloud Firestore listens.
@@ -112,6 +114,7 @@ public struct HearthConfiguration: Sendable {
 
   /// Refuses combinations that would be unsafe, or cannot be.
   func validate() throws(HearthError) {
+    try limits.validate()
     for (path, flag) in [(importedDirectory, "--import"), (exportOnExit, "--export-on-exit")]
     where path != nil {
       guard emulator else {

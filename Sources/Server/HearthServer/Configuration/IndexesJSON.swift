@@ -14,10 +14,16 @@ struct IndexesJSON {
 
   private let source: [UInt8]
   private let path: String
+  private let dimensions: Int
 
-  /// - Parameter path: the file's name, for messages.
+  /// - Parameters:
+  ///   - path: the file's name, for messages.
+  ///   - dimensions: the most that a vector may have.
   /// - Throws: ``HearthError`` with line and column.
-  init(_ bytes: [UInt8], path: String) throws(HearthError) {
+  init(
+    _ bytes: [UInt8], path: String, dimensions: Int = FirestoreLimits.standard.vectorDimensions
+  ) throws(HearthError) {
+    self.dimensions = dimensions
     source = bytes
     self.path = path
     let root = try LocatedJSON.parse(bytes, path: path)
@@ -125,10 +131,10 @@ struct IndexesJSON {
   private func dimension(_ value: LocatedJSON, _ place: String) throws(HearthError) -> Int {
     try requireObject(value, place)
     guard let dimension = value["dimension"], case .number(let number) = dimension.content,
-      let whole = Int(exactly: number), (1...Limits.vectorDimensions).contains(whole)
+      let whole = Int(exactly: number), (1...dimensions).contains(whole)
     else {
       throw error(
-        value["dimension"] ?? value, "\(place).dimension", "must be 1 to \(Limits.vectorDimensions)")
+        value["dimension"] ?? value, "\(place).dimension", "must be 1 to \(dimensions)")
     }
     guard value["flat"] != nil else { throw error(value, place, "must be flat: {}") }
     return whole

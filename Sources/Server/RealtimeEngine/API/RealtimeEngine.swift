@@ -21,7 +21,8 @@ public final class RealtimeEngine: Sendable {
 
   private let store: any OrderedStore
   private let policy: any AccessPolicy
-  private let limits: RealtimeLimits
+  /// The limits of the data model.
+  public let limits: RealtimeLimits
   private let cacheBytes: Int
   private let staging: StagingLimits
   private let now: @Sendable () -> Int64

@@ -50,11 +50,17 @@ struct WriteRequest {
       }
       if let leaf = value.leafValue { _ = try Priority(leaf) }
     }
-    try check(value, depth: path.dataDepth, limits)
+    try check(value, depth: path.dataDepth, bytes: path.keyBytes, limits)
   }
 
-  private static func check(_ node: Node, depth: Int, _ limits: RealtimeLimits) throws(RealtimeError) {
+  /// - Parameter bytes: those of the path to the node.
+  private static func check(
+    _ node: Node, depth: Int, bytes: Int, _ limits: RealtimeLimits
+  ) throws(RealtimeError) {
     guard depth <= limits.depth else { throw tooDeep(limits) }
+    guard bytes <= RealtimeLimits.pathBytes else {
+      throw .invalidData("the path to a value is longer than \(RealtimeLimits.pathBytes) bytes")
+    }
     switch node.content {
     case .empty: return
     case .leaf(.string(let text)):
@@ -70,7 +76,7 @@ struct WriteRequest {
         do throws(RealtimeError) {
           guard Key.isValid(key.text) else { throw invalidKey }
           guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
-          try check(child, depth: depth + 1, limits)
+          try check(child, depth: depth + 1, bytes: bytes + key.text.utf8.count + 1, limits)
         } catch { failure = error }
         return failure == nil
       }

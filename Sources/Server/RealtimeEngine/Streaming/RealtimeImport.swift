@@ -31,7 +31,7 @@ public actor RealtimeImport {
     self.database = database
     self.generation = generation
     self.mostBytes = mostBytes
-    reader = NodeStreamReader(limits: limits, depthAbove: path.count)
+    reader = NodeStreamReader(limits: limits, at: path)
   }
 
   /// How many values have come.

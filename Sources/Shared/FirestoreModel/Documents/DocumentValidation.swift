@@ -5,29 +5,37 @@
 /// The rules for stored fields.
 public enum DocumentValidation {
   /// Checks all fields of a document, at every depth, and its size.
-  public static func validate(_ fields: MapValue, of name: DocumentName) throws(FirestoreError) {
-    try validate(fields)
-    try validateSize(fields, of: name)
+  public static func validate(
+    _ fields: MapValue, of name: DocumentName, limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) {
+    try validate(fields, limits: limits)
+    try validateSize(fields, of: name, limits: limits)
   }
 
   /// Checks the size of a document.
-  public static func validateSize(_ fields: MapValue, of name: DocumentName) throws(FirestoreError) {
+  public static func validateSize(
+    _ fields: MapValue, of name: DocumentName, limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) {
     let size = DocumentSize.of(name, fields)
-    if size > Limits.documentBytes {
+    if size > limits.documentBytes {
       throw .invalidArgument(
         "Document '\(name)' cannot be written because its size (\(grouped(size)) bytes) exceeds the maximum "
-          + "allowed size of \(grouped(Limits.documentBytes)) bytes.")
+          + "allowed size of \(grouped(limits.documentBytes)) bytes.")
     }
   }
 
   /// Checks fields at every depth.
-  public static func validate(_ fields: MapValue) throws(FirestoreError) {
-    try validate(fields, depth: 0)
+  public static func validate(
+    _ fields: MapValue, limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) {
+    try validate(fields, depth: 0, limits)
   }
 
   /// Checks a value that is to be stored in a field.
-  public static func validate(_ value: Value, at property: String) throws(FirestoreError) {
-    try validate(value, property: property, depth: 0, inArray: false)
+  public static func validate(
+    _ value: Value, at property: String, limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) {
+    try validate(value, property: property, depth: 0, inArray: false, limits)
   }
 
   /// Checks the name of a field.
@@ -44,59 +52,66 @@ public enum DocumentValidation {
     for name in path.segments { try validate(fieldName: name) }
   }
 
-  private static func validate(_ map: MapValue, depth: Int) throws(FirestoreError) {
+  private static func validate(
+    _ map: MapValue, depth: Int, _ limits: FirestoreLimits
+  ) throws(FirestoreError) {
     for entry in map.entries {
       try validate(fieldName: entry.key)
-      try validate(entry.value, property: entry.key, depth: depth, inArray: false)
+      try validate(entry.value, property: entry.key, depth: depth, inArray: false, limits)
     }
   }
 
   private static func validate(
-    _ value: Value, property: String, depth: Int, inArray: Bool
+    _ value: Value, property: String, depth: Int, inArray: Bool, _ limits: FirestoreLimits
   ) throws(FirestoreError) {
     switch value {
     case .null, .boolean, .integer, .double: break
     case .reference(let name):
       // Parsed references are valid; one made from parts may not be.
       if name.description.utf8.count > Limits.documentNameBytes {
-        throw .invalidArgument("The reference in property \"\(property)\" is too long.")
+        throw .invalidArgument(
+          "The reference in property \"\(property)\" is longer than \(Limits.documentNameBytes) bytes.")
       }
-    case .string(let text): try validate(count: text.utf8.count, property: property)
-    case .bytes(let bytes): try validate(count: bytes.count, property: property)
+    case .string(let text): try validate(count: text.utf8.count, property: property, limits)
+    case .bytes(let bytes): try validate(count: bytes.count, property: property, limits)
     case .timestamp(let time):
       guard time.isInRange else {
         throw .invalidArgument("The timestamp in property \"\(property)\" is outside of years 0001 to 9999.")
       }
     case .geoPoint(let point): try validate(point)
     case .vector(let numbers):
-      guard numbers.count <= Limits.vectorDimensions else {
+      guard numbers.count <= limits.vectorDimensions else {
         throw .invalidArgument(
-          "The vector in property \"\(property)\" has more than \(Limits.vectorDimensions) dimensions.")
+          "The vector in property \"\(property)\" has more than \(limits.vectorDimensions) dimensions.")
       }
     case .pendingServerTimestamp: throw .invalidArgument("field name __type__ is reserved")
     case .array(let elements):
       if inArray { throw .invalidArgument("Nested arrays are not allowed") }
-      try validate(depth: depth + 1, property: property)
+      try validate(depth: depth + 1, property: property, limits)
       for element in elements {
-        try validate(element, property: property, depth: depth + 1, inArray: true)
+        try validate(element, property: property, depth: depth + 1, inArray: true, limits)
       }
     case .map(let map):
-      try validate(depth: depth + 1, property: property)
-      try validate(map, depth: depth + 1)
+      try validate(depth: depth + 1, property: property, limits)
+      try validate(map, depth: depth + 1, limits)
     }
   }
 
-  private static func validate(depth: Int, property: String) throws(FirestoreError) {
-    if depth > Limits.valueDepth {
+  private static func validate(
+    depth: Int, property: String, _ limits: FirestoreLimits
+  ) throws(FirestoreError) {
+    if depth > limits.valueDepth {
       throw .invalidArgument(
-        "Property \(property) is nested more than \(Limits.valueDepth) levels of maps and arrays deep.")
+        "Property \(property) is nested more than \(limits.valueDepth) levels of maps and arrays deep.")
     }
   }
 
-  private static func validate(count: Int, property: String) throws(FirestoreError) {
-    if count > Limits.valueBytes {
+  private static func validate(
+    count: Int, property: String, _ limits: FirestoreLimits
+  ) throws(FirestoreError) {
+    if count > limits.valueBytes {
       throw .invalidArgument(
-        "The value of property \"\(property)\" is longer than \(Limits.valueBytes) bytes.")
+        "The value of property \"\(property)\" is longer than \(limits.valueBytes) bytes.")
     }
   }
 

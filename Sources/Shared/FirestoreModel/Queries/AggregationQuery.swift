@@ -28,7 +28,7 @@ public struct AggregationQuery: Hashable, Sendable {
 
   /// The query whose results are aggregated.
   public var base: StructuredQuery
-  /// One to five aggregations.
+  /// The aggregations: at least one, at most ``FirestoreLimits/aggregations``.
   public var aggregations: [Aggregation]
 
   /// Makes an aggregation query.
@@ -40,11 +40,13 @@ public struct AggregationQuery: Hashable, Sendable {
   /// The aggregations, each with a name of its own; INVALID_ARGUMENT if there are none, too many, or wrong ones.
   ///
   /// Those without a name get `field_1`, `field_2` and so on, counting them alone.
-  public func namedAggregations() throws(FirestoreError) -> [Aggregation] {
+  public func namedAggregations(
+    limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) -> [Aggregation] {
     if aggregations.isEmpty { throw .invalidArgument("Aggregations can not be empty.") }
-    if aggregations.count > Limits.aggregations {
+    if aggregations.count > limits.aggregations {
       throw .invalidArgument(
-        "The maximum number of aggregations allowed in an aggregation query is \(Limits.aggregations). Received: "
+        "The maximum number of aggregations allowed in an aggregation query is \(limits.aggregations). Received: "
           + "\(aggregations.count)")
     }
     var named: [Aggregation] = []

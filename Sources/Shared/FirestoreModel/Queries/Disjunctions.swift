@@ -51,7 +51,7 @@ extension Filter {
 
   /// The alternatives; each is a list of terms that must all hold, an empty one holds always. Nil if there
   /// are more than `limit`.
-  public func disjunctions(limit: Int = Limits.disjunctions) -> [[FilterTerm]]? {
+  public func disjunctions(limit: Int = FirestoreLimits.standard.disjunctions) -> [[FilterTerm]]? {
     disjunctionCount > limit ? nil : alternatives
   }
 

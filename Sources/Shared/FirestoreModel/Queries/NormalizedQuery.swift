@@ -29,13 +29,13 @@ public struct NormalizedQuery: Hashable, Sendable {
   public let findNearest: FindNearest?
 
   /// Validates and normalises a query; INVALID_ARGUMENT with the product's message otherwise.
-  public init(_ query: Query) throws(FirestoreError) {
-    try query.validate()
+  public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
+    try query.validate(limits: limits)
     let structured = query.structured
     parent = query.parent
     selector = structured.from.first
     filter = structured.filter
-    disjunctions = structured.filter?.disjunctions() ?? [[]]
+    disjunctions = structured.filter?.disjunctions(limit: limits.disjunctions) ?? [[]]
     orders = structured.normalizedOrder
     startAt = structured.startAt
     endAt = structured.endAt

@@ -5,7 +5,7 @@
 
 extension Query {
   /// Checks the query against the product's rules.
-  public func validate() throws(FirestoreError) {
+  public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
     let query = structured
     if query.from.count > 1 {
       throw .invalidArgument("StructuredQuery.from cannot have more than one collection selector.")
@@ -18,18 +18,18 @@ extension Query {
     let leaves = query.filter?.leaves ?? []
     // First of all: what follows may cost more than a pass over the filters.
     let parts = leaves.count + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
-    if parts > Limits.filtersAndOrders {
-      throw .invalidArgument("The query has more than \(Limits.filtersAndOrders) filters and orders.")
+    if parts > limits.filtersAndOrders {
+      throw .invalidArgument("The query has more than \(limits.filtersAndOrders) filters and orders.")
     }
-    for leaf in leaves { try validate(leaf) }
-    try validateCombinations(leaves)
+    for leaf in leaves { try validate(leaf, limits) }
+    try validateCombinations(leaves, limits)
     try validateOrder()
     try validate(query.startAt)
     try validate(query.endAt)
-    try validateNearest()
+    try validateNearest(limits)
   }
 
-  private func validate(_ leaf: Filter) throws(FirestoreError) {
+  private func validate(_ leaf: Filter, _ limits: FirestoreLimits) throws(FirestoreError) {
     guard case .field(let filter) = leaf else { return }
     let name = filter.op.name
     switch filter.op {
@@ -38,7 +38,7 @@ extension Query {
         throw .invalidArgument("'\(name)' requires an ArrayValue.")
       }
       if values.isEmpty { throw .invalidArgument("'\(name)' requires an non-empty ArrayValue.") }
-      let limit = filter.op == .notIn ? Limits.notInValues : Limits.disjunctions
+      let limit = filter.op == .notIn ? limits.notInValues : limits.disjunctions
       if values.count > limit {
         throw .invalidArgument("'\(name)' supports up to \(limit) comparison values.")
       }
@@ -63,7 +63,9 @@ extension Query {
     }
   }
 
-  private func validateCombinations(_ leaves: [Filter]) throws(FirestoreError) {
+  private func validateCombinations(
+    _ leaves: [Filter], _ limits: FirestoreLimits
+  ) throws(FirestoreError) {
     guard let filter = structured.filter else { return }
     var operators: [FieldFilter.Operator] = []
     var negations = 0
@@ -87,9 +89,9 @@ extension Query {
         "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'.")
     }
     try validateKey(filter.conjuncts)
-    guard let disjunctions = filter.disjunctions() else {
+    guard let disjunctions = filter.disjunctions(limit: limits.disjunctions) else {
       throw .invalidArgument(
-        "The query has more than \(Limits.disjunctions) disjunctions after normalization.")
+        "The query has more than \(limits.disjunctions) disjunctions after normalization.")
     }
     for terms in disjunctions {
       var arrays = 0
@@ -99,9 +101,9 @@ extension Query {
       }
     }
     let fields = Set(leaves.filter(\.isInequality).compactMap(\.field))
-    if fields.count > Limits.inequalityFields {
+    if fields.count > limits.inequalityFields {
       throw .invalidArgument(
-        "The query has ranges or inequalities on more than \(Limits.inequalityFields) fields.")
+        "The query has ranges or inequalities on more than \(limits.inequalityFields) fields.")
     }
   }
 
@@ -140,13 +142,13 @@ extension Query {
     }
   }
 
-  private func validateNearest() throws(FirestoreError) {
+  private func validateNearest(_ limits: FirestoreLimits) throws(FirestoreError) {
     guard let nearest = structured.findNearest else { return }
-    if nearest.limit < 1 || nearest.limit > Limits.nearestNeighbours {
-      throw .invalidArgument("FindNearest requires a limit of 1 to \(Limits.nearestNeighbours).")
+    if nearest.limit < 1 || nearest.limit > limits.nearestNeighbours {
+      throw .invalidArgument("FindNearest requires a limit of 1 to \(limits.nearestNeighbours).")
     }
-    if nearest.vector.isEmpty || nearest.vector.count > Limits.vectorDimensions {
-      throw .invalidArgument("FindNearest requires a vector of 1 to \(Limits.vectorDimensions) dimensions.")
+    if nearest.vector.isEmpty || nearest.vector.count > limits.vectorDimensions {
+      throw .invalidArgument("FindNearest requires a vector of 1 to \(limits.vectorDimensions) dimensions.")
     }
     if nearest.field.isDocumentID {
       throw .invalidArgument("FindNearest requires a vector field, which __name__ is not.")

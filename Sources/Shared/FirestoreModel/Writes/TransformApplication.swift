@@ -36,19 +36,19 @@ extension FieldTransform {
   }
 
   /// Checks the path and the operand; INVALID_ARGUMENT if the transform can never be applied.
-  public func validate() throws(FirestoreError) {
+  public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try DocumentValidation.validate(written: field)
     switch operation {
     case .serverTimestamp: break
     case .increment(let operand), .maximum(let operand), .minimum(let operand):
       if operand.kind != .number { throw .invalidArgument("Input must be a number.") }
     case .appendMissing(let elements), .removeAll(let elements):
-      if DocumentSize.of(value: .array(elements)) > Limits.documentBytes {
+      if DocumentSize.of(value: .array(elements)) > limits.documentBytes {
         throw .invalidArgument(
           "The elements of a transform of \(field) are larger than the maximum size of a document, "
-            + "\(Limits.documentBytes) bytes.")
+            + "\(limits.documentBytes) bytes.")
       }
-      try DocumentValidation.validate(.array(elements), at: field.segments.last ?? "")
+      try DocumentValidation.validate(.array(elements), at: field.segments.last ?? "", limits: limits)
     }
   }
 

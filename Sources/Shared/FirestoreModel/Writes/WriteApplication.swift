@@ -34,7 +34,9 @@ extension Write {
 
   /// Checks everything that can be checked without the document: INVALID_ARGUMENT if the write can never be
   /// applied to a document of this database. The size of the result is checked when it is known.
-  public func validate(in database: DatabaseName) throws(FirestoreError) {
+  public func validate(
+    in database: DatabaseName, limits: FirestoreLimits = .standard
+  ) throws(FirestoreError) {
     guard document.database == database else {
       throw .invalidArgument("Document \(document) does not belong to database \(database).")
     }
@@ -44,14 +46,14 @@ extension Write {
         for path in mask { try DocumentValidation.validate(written: path) }
         // What the mask leaves out is ignored, so only what it names has to be storable.
         let named = fields.projected(to: mask)
-        if DocumentSize.of(fields: named) > Limits.documentBytes {
+        if DocumentSize.of(fields: named) > limits.documentBytes {
           throw .invalidArgument(
             "Document '\(name)' cannot be written because what its mask names exceeds the maximum allowed size of "
-              + "a document, \(Limits.documentBytes) bytes.")
+              + "a document, \(limits.documentBytes) bytes.")
         }
-        try DocumentValidation.validate(named)
+        try DocumentValidation.validate(named, limits: limits)
       } else {
-        try DocumentValidation.validate(fields, of: name)
+        try DocumentValidation.validate(fields, of: name, limits: limits)
       }
     case .delete: try refuseUpdateParts("delete")
     case .verify: try refuseUpdateParts("verify")
@@ -59,7 +61,7 @@ extension Write {
       try refuseUpdateParts("transform")
       if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
     }
-    for transform in allTransforms { try transform.validate() }
+    for transform in allTransforms { try transform.validate(limits: limits) }
   }
 
   private func refuseUpdateParts(_ kind: String) throws(FirestoreError) {

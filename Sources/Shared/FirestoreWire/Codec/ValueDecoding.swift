@@ -118,7 +118,7 @@ extension ProtobufReader {
 
   private static func check(_ depth: Int) throws(FirestoreError) {
     if depth > depthLimit {
-      throw .invalidArgument("Values are nested more than \(Limits.valueDepth) levels deep.")
+      throw .invalidArgument("Values are nested more than \(depthLimit) levels deep.")
     }
   }
 

@@ -186,7 +186,7 @@ extension Node {
     json bytes: UnsafeRawBufferPointer, _ rules: JSONReader.NodeRules = .write,
     limits: RealtimeLimits = .standard
   ) throws(JSONError) {
-    var reader = try JSONReader(unsafeBytes: bytes)
+    var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
     self = try reader.readNode(rules, limits: limits)
     try reader.finish()
   }

@@ -29,6 +29,8 @@ public struct NodeStreamReader: Sendable {
   let limits: RealtimeLimits
   /// How deep the location lies that the text is for.
   private let depthAbove: Int
+  /// The bytes of its path.
+  private let bytesAbove: Int
   /// What has come and was not read.
   var pending: [UInt8] = []
   /// The next byte in `pending`.
@@ -50,10 +52,11 @@ public struct NodeStreamReader: Sendable {
 
   /// Creates a reader at the start of a text.
   ///
-  /// - Parameter depthAbove: how deep the location lies that the text is for.
-  public init(limits: RealtimeLimits = .standard, depthAbove: Int = 0) {
+  /// - Parameter location: the location that the text is for.
+  public init(limits: RealtimeLimits = .standard, at location: Path = .root) {
     self.limits = limits
-    self.depthAbove = depthAbove
+    depthAbove = location.count
+    bytesAbove = location.keyBytes
   }
 
   /// Reads the next piece of the text.
@@ -212,6 +215,11 @@ public struct NodeStreamReader: Sendable {
   private func checkDepth() throws(RealtimeError) {
     guard path.count + depthAbove <= limits.depth else {
       throw .invalidData("data lies more than \(limits.depth) levels deep")
+    }
+    if limits.mayExceedPathBytes(path.count + depthAbove) {
+      guard bytesAbove + Path(keys: path).keyBytes <= RealtimeLimits.pathBytes else {
+        throw .invalidData("the path to a value is longer than \(RealtimeLimits.pathBytes) bytes")
+      }
     }
   }
 

@@ -40,7 +40,7 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
     }
   }
 
-  /// Checks a text against the rules for keys: not empty, at most 768 bytes, none of `.$#[]/`, no control characters.
+  /// Checks a text against the rules for keys: not empty, at most as long as `limits` says, none of `.$#[]/`, no control characters.
   ///
   /// - Throws: ``RealtimeError`` with status `failure`.
   public init(validating text: String, limits: RealtimeLimits = .standard) throws(RealtimeError) {

@@ -24,7 +24,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   /// Splits and checks a path as peers write it.
   ///
   /// - Parameter allowingPriority: whether the last key may be `.priority`.
-  /// - Throws: ``RealtimeError`` with status `failure` for a bad key or more levels than are allowed.
+  /// - Throws: ``RealtimeError`` with status `failure` for a bad key, or more levels or bytes than are allowed.
   public init(
     validating text: String, allowingPriority: Bool = false, limits: RealtimeLimits = .standard
   ) throws(RealtimeError) {
@@ -39,6 +39,17 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
     guard dataDepth <= limits.depth else {
       throw RealtimeError(.failure, "Invalid path: more than \(limits.depth) levels deep")
     }
+    guard fits(limits) else {
+      throw RealtimeError(.failure, "Invalid path: longer than \(RealtimeLimits.pathBytes) bytes")
+    }
+  }
+
+  /// The bytes of all keys, with one for each; `.priority` does not count.
+  public var keyBytes: Int { keys.reduce(0) { $0 + ($1.isPriority ? 0 : $1.text.utf8.count + 1) } }
+
+  /// Whether the keys together are no longer than a row has room for.
+  public func fits(_ limits: RealtimeLimits) -> Bool {
+    !limits.mayExceedPathBytes(keys.count) || keyBytes <= RealtimeLimits.pathBytes
   }
 
   /// The root, or the location itself for a relative path.

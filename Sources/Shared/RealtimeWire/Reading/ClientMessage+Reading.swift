@@ -3,15 +3,17 @@
 // A request whose number can be told is always given, if need be as ``ClientAction/invalid``, so
 // that it is answered and the connection kept; only what is no message at all throws.
 
-import RealtimeModel
+public import RealtimeModel
 
 extension ClientMessage {
   /// Reads a message from its bytes.
   ///
   /// - Throws: ``WireError`` when there is no request to answer.
-  public init(json bytes: UnsafeRawBufferPointer) throws(WireError) {
+  public init(
+    json bytes: UnsafeRawBufferPointer, limits: RealtimeLimits = .standard
+  ) throws(WireError) {
     do throws(JSONError) {
-      self = try Self.read(bytes)
+      self = try Self.read(bytes, limits)
     } catch {
       throw WireError(error)
     }
@@ -39,8 +41,10 @@ extension ClientMessage {
     return number
   }
 
-  private static func read(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> ClientMessage {
-    var reader = try JSONReader(unsafeBytes: bytes)
+  private static func read(
+    _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits
+  ) throws(JSONError) -> ClientMessage {
+    var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
     var type: String?
     var later: Int?
     var found: ClientMessage?
@@ -51,7 +55,7 @@ extension ClientMessage {
       case "d":
         if let type {
           var isBroken = false
-          let message = try body(type, &reader, bytes, &isBroken)
+          let message = try body(type, &reader, bytes, limits, &isBroken)
           if isBroken { return message }
           found = message
         } else {
@@ -66,7 +70,7 @@ extension ClientMessage {
       if let later {
         var isBroken = false
         reader.rewind(to: later)
-        found = try body(type, &reader, bytes, &isBroken)
+        found = try body(type, &reader, bytes, limits, &isBroken)
       } else if type == "c" {
         found = .control(.unknown(""))
       }
@@ -78,10 +82,11 @@ extension ClientMessage {
   /// Reads the inner object. `isBroken` tells that it was left in the middle, after an error that
   /// the message carries; then nothing after it can be read.
   private static func body(
-    _ type: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ isBroken: inout Bool
+    _ type: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
+    _ isBroken: inout Bool
   ) throws(JSONError) -> ClientMessage {
     switch type {
-    case "d": return .request(try request(&reader, bytes, &isBroken))
+    case "d": return .request(try request(&reader, bytes, limits, &isBroken))
     case "c": return .control(try control(&reader))
     default: throw JSONError(.unexpectedType, at: reader.offset)
     }
@@ -102,7 +107,8 @@ extension ClientMessage {
   }
 
   private static func request(
-    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ isBroken: inout Bool
+    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
+    _ isBroken: inout Bool
   ) throws(JSONError) -> ClientRequest {
     let start = reader.offset
     var number: Int64?
@@ -116,7 +122,7 @@ extension ClientMessage {
       case "b":
         // The usual order of fields is r, a, b; then the body is read right here, once.
         if let number, let action {
-          switch RequestBody.action(action, &reader, bytes) {
+          switch RequestBody.action(action, &reader, bytes, limits) {
           case .success(let value):
             while try reader.nextKey() != nil { try reader.skipValue() }
             return ClientRequest(number, value)
@@ -134,7 +140,7 @@ extension ClientMessage {
     guard let action else { return ClientRequest(number, .unknown("")) }
     let end = reader.offset
     if let body { reader.rewind(to: body) }
-    let parsed = RequestBody.action(action, &reader, bytes, isMissing: body == nil)
+    let parsed = RequestBody.action(action, &reader, bytes, limits, isMissing: body == nil)
     reader.rewind(to: end)
     switch parsed {
     case .success(let value): return ClientRequest(number, value)

@@ -33,7 +33,9 @@ extension JSONReader {
   }
 
   /// Reads an object of relative paths and what belongs there, as in updates. Order is kept.
-  mutating func children(_ rules: NodeRules) throws(JSONError) -> [(Path, Node)] {
+  mutating func children(
+    _ rules: NodeRules, _ limits: RealtimeLimits = .standard
+  ) throws(JSONError) -> [(Path, Node)] {
     if try skippingNull() { return [] }
     guard try peekKind() == .object else {
       throw JSONError(.invalidData, at: offset, detail: "an update must be an object of paths and values")
@@ -44,13 +46,13 @@ extension JSONReader {
       let place = offset
       let path: Path
       do throws(RealtimeError) {
-        path = rules == .write ? try Path(validating: key, allowingPriority: true) : Path(key)
+        path = rules == .write ? try Path(validating: key, allowingPriority: true, limits: limits) : Path(key)
       } catch {
         throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
       }
       // What names nothing would be the location itself, with all that it holds.
       if rules == .write, path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
-      let node = try readNode(rules)
+      let node = try readNode(rules, limits: limits)
       if rules == .write, path.isPriority { try check(priority: node, at: place) }
       children.append((path, node))
     }

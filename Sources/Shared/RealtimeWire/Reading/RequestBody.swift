@@ -23,13 +23,14 @@ struct RequestBody {
 
   /// Reads the body of an action.
   static func action(
-    _ name: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, isMissing: Bool = false
+    _ name: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
+    isMissing: Bool = false
   ) -> Result<ClientAction, RealtimeError> {
     do throws(RealtimeError) {
       var body = RequestBody()
       if !isMissing {
         do throws(JSONError) {
-          try body.read(&reader, bytes, name)
+          try body.read(&reader, bytes, name, limits)
         } catch {
           switch error.code {
           case .invalidQuery: throw RealtimeError(.failure, error.detail)
@@ -53,7 +54,7 @@ struct RequestBody {
   }
 
   private mutating func read(
-    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ action: String
+    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ action: String, _ limits: RealtimeLimits
   ) throws(JSONError) {
     if try reader.peekKind() != .object {
       // `unauth` and the like may come with null or nothing of interest.
@@ -70,8 +71,8 @@ struct RequestBody {
         dataPlace = reader.offset
         switch Self.data(of: action) {
         case .none: try reader.skipValue()
-        case .node: data = try reader.readNode()
-        case .children: children = try reader.children(.write)
+        case .node: data = try reader.readNode(limits: limits)
+        case .children: children = try reader.children(.write, limits)
         }
       case "q":
         let start = reader.offset
@@ -98,7 +99,7 @@ struct RequestBody {
     if let pathText {
       let mayBePriority = action == "p" || action == "o"
       do throws(RealtimeError) {
-        path = try Path(validating: pathText, allowingPriority: mayBePriority)
+        path = try Path(validating: pathText, allowingPriority: mayBePriority, limits: limits)
       } catch {
         throw JSONError(.invalidQuery, at: 0, detail: error.message)
       }

@@ -7,11 +7,13 @@ public enum UpdateBody {
   /// Reads an object of relative paths and values; `nil` for `null`, which deletes the location.
   ///
   /// - Throws: ``RealtimeError`` with status `failure` for anything else, in the product's words.
-  public static func read(_ bytes: UnsafeRawBufferPointer) throws(RealtimeError) -> [(Path, Node)]? {
+  public static func read(
+    _ bytes: UnsafeRawBufferPointer, limits: RealtimeLimits = .standard
+  ) throws(RealtimeError) -> [(Path, Node)]? {
     do throws(JSONError) {
-      var reader = try JSONReader(unsafeBytes: bytes)
+      var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
       var children: [(Path, Node)]?
-      if try !reader.skippingNull() { children = try reader.children(.write) }
+      if try !reader.skippingNull() { children = try reader.children(.write, limits) }
       try reader.finish()
       return children
     } catch {

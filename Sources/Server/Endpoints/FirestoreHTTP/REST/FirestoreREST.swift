@@ -12,10 +12,17 @@ import RealtimeModel
 struct FirestoreREST: Sendable {
   let methods: GRPCMethods
   let log: Logger
+  /// The largest document.
+  var documentBytes = FirestoreLimits.standard.documentBytes
 
   /// The call that a request asks for; nil where nothing is bound to its verb and path.
   func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
     try FirestoreRESTCall(request)
+  }
+
+  /// About the bytes that the answer of a method may take up: a document in JSON may take twice its size.
+  func expectedBytes(of method: FirestoreRESTMethod) -> Int {
+    method.expectedBytes == 0 ? 0 : max(method.expectedBytes, 2 * documentBytes)
   }
 
   /// Serves a call beside the event loop; it is cancelled when its client goes.

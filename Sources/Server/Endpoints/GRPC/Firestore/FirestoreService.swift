@@ -13,6 +13,14 @@ struct FirestoreService: Sendable {
 
   let engine: FirestoreEngine
   let authentication: FirestoreAuthentication
+  /// The largest request, in bytes.
+  let requestBytes: Int
+
+  init(engine: FirestoreEngine, authentication: FirestoreAuthentication) {
+    self.engine = engine
+    self.authentication = authentication
+    requestBytes = engine.limits.requestBytes
+  }
 
   var methods: GRPCMethods {
     GRPCMethods(
@@ -58,9 +66,9 @@ struct FirestoreService: Sendable {
   private func unaryBody<Request: GRPCRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead) async throws -> ByteBuffer
   ) -> @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer {
-    { head, message in
+    { [requestBytes] head, message in
       do {
-        return try await body(try Request(request: message), head)
+        return try await body(try Request(request: message, limit: requestBytes), head)
       } catch let error as FirestoreError {
         throw GRPCStatus(error)
       }
@@ -70,9 +78,9 @@ struct FirestoreService: Sendable {
   private func streaming<Request: GRPCRequest>(
     _ body: @escaping @Sendable (Request, GRPCRequestHead, any CallResponder) async throws -> Void
   ) -> GRPCMethods.Method {
-    .serverStreaming { head, message, responder in
+    .serverStreaming { [requestBytes] head, message, responder in
       do {
-        try await body(try Request(request: message), head, responder)
+        try await body(try Request(request: message, limit: requestBytes), head, responder)
       } catch let error as FirestoreError {
         throw GRPCStatus(error)
       }

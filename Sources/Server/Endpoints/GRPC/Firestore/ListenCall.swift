@@ -39,7 +39,7 @@ final class ListenCall: GRPCCall, Sendable {
 
   func receive(_ message: ByteBuffer) {
     do throws(FirestoreError) {
-      let request = try ListenStreamRequest(request: message)
+      let request = try ListenStreamRequest(request: message, limit: service.requestBytes)
       let bytes = message.readableBytes
       switch phase.withLockedValue({ $0 }) {
       case .awaitingFirst: try open(Sized(request: request, bytes: bytes))

@@ -32,8 +32,8 @@ private struct BufferBytes: SwiftProtobufContiguousBytes {
 /// What a method is asked.
 protocol GRPCRequest: Sendable {
   /// Reads a request.
-  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above the product's limit of 10 MiB.
-  init(request: ByteBuffer) throws(FirestoreError)
+  /// - Throws: INVALID_ARGUMENT for bytes that are not this message, or above `limit` bytes.
+  init(request: ByteBuffer, limit: Int) throws(FirestoreError)
 }
 
 extension Google_Firestore_V1_BatchGetDocumentsRequest: GRPCRequest {}
@@ -45,8 +45,8 @@ extension Google_Firestore_V1_ListDocumentsRequest: GRPCRequest {}
 extension Google_Firestore_V1_RollbackRequest: GRPCRequest {}
 
 extension Message {
-  init(request: ByteBuffer) throws(FirestoreError) {
-    try FirestoreRequestLimits.check(request)
+  init(request: ByteBuffer, limit: Int) throws(FirestoreError) {
+    try FirestoreRequestLimits.check(request, limit)
     do {
       try self.init(serializedBytes: BufferBytes(request))
     } catch {
@@ -72,8 +72,8 @@ extension UpdateDocumentRequest: DirectRequest {}
 extension WriteStreamRequest: DirectRequest {}
 
 extension DirectRequest {
-  init(request: ByteBuffer) throws(FirestoreError) {
-    try FirestoreRequestLimits.check(request)
+  init(request: ByteBuffer, limit: Int) throws(FirestoreError) {
+    try FirestoreRequestLimits.check(request, limit)
     let result = request.withUnsafeReadableBytes { bytes -> Result<Self, FirestoreError> in
       do throws(FirestoreError) {
         return .success(try Self(decoding: bytes))
@@ -87,14 +87,11 @@ extension DirectRequest {
 
 /// The limits that hold for a request as a whole.
 enum FirestoreRequestLimits {
-  /// The product's limit for one request message.
-  static let bytes = 10 << 20
-
   /// Refuses a request that is too large.
-  static func check(_ request: ByteBuffer) throws(FirestoreError) {
-    guard request.readableBytes <= bytes else {
+  static func check(_ request: ByteBuffer, _ limit: Int) throws(FirestoreError) {
+    guard request.readableBytes <= limit else {
       throw .invalidArgument(
-        "Request payload size exceeds the limit: \(bytes) bytes. "
+        "Request payload size exceeds the limit: \(limit) bytes. "
           + "(The request has \(request.readableBytes) bytes.)")
     }
   }

@@ -34,7 +34,7 @@ extension FirestoreService {
     _ answer: @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void
   ) {
     do throws(FirestoreError) {
-      let request = try CommitRequest(request: message)
+      let request = try CommitRequest(request: message, limit: requestBytes)
       let database = try DatabaseName(parsing: request.database)
       let caller = try caller(head)
       guard request.transaction == nil else { return answer(nil) }

@@ -100,7 +100,7 @@ final class WriteCall: GRPCCall, Sendable {
         return
       case .serve(let message):
         do {
-          try await serve(try WriteStreamRequest(request: message))
+          try await serve(try WriteStreamRequest(request: message, limit: service.requestBytes))
         } catch let error as FirestoreError {
           responder.finish(GRPCStatus(error))
           return

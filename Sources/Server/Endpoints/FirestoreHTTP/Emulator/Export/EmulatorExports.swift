@@ -127,7 +127,7 @@ struct EmulatorExports: Sendable {
         var reader = current
         do {
           let records = try ExportFiles.records(of: path, &reader, bytes: Self.batchBytes)
-          return (try Self.writes(records, database), reader, records.isEmpty)
+          return (try writes(records, database), reader, records.isEmpty)
         } catch is ExportFiles.Failure {
           throw FirestoreError.invalidArgument("Failed parse entity file:\(path)")
         }
@@ -142,7 +142,7 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  private static func writes(
+  private func writes(
     _ records: [[UInt8]], _ database: DatabaseName
   ) throws(FirestoreError) -> [Write] {
     var writes: [Write] = []
@@ -153,7 +153,7 @@ struct EmulatorExports: Sendable {
       let name = try DocumentName(
         parsing: "\(database)/documents/\(entity.path.segments.joined(separator: "/"))")
       let write = Write(.update(name, fields: entity.fields))
-      try write.validate(in: database)
+      try write.validate(in: database, limits: engine.limits.data)
       writes.append(write)
     }
     return writes
