@@ -76,6 +76,10 @@ private final class CountingDatabase: OrderedDatabase {
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
 
+  func recentVersion(within age: UInt64) async throws -> Version {
+    try await base.recentVersion(within: age)
+  }
+
   func log(after version: Version, limit: Int) async throws -> [LogRecord] {
     try await base.log(after: version, limit: limit)
   }

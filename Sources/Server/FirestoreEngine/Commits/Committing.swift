@@ -55,6 +55,8 @@ extension FirestoreDatabase {
       throw Blocked(footprint: plan.footprint)
     }
     try plan.write(to: view)
+    // A commit that changes nothing has a time of its own all the same, above every time read before.
+    view.keepVersion()
     return plan.results
   }
 
@@ -123,9 +125,11 @@ extension FirestoreDatabase {
     _ writes: [Write], _ transaction: OpenTransaction, as caller: Caller
   ) async throws -> CommitResponse {
     if writes.isEmpty {
-      // Nothing to write: the transaction took place where it read.
-      let version = transaction.snapshot ?? max(transaction.reads.version, rows.latestVersion)
-      return CommitResponse(writeResults: [], commitTime: version.timestamp)
+      // Nothing to write: the transaction took place where it read, or, under its locks, takes place now.
+      if let snapshot = transaction.snapshot {
+        return CommitResponse(writeResults: [], commitTime: snapshot.timestamp)
+      }
+      return CommitResponse(writeResults: [], commitTime: try await rows.reserveVersion().timestamp)
     }
     let hasRead = !transaction.reads.keys.isEmpty || !transaction.reads.ranges.isEmpty
     switch transaction.mode {

@@ -28,9 +28,14 @@ extension FirestoreDatabase {
   ///   caller may not begin the transaction that the read asks for.
   func beginRead(_ consistency: ReadConsistency, as caller: Caller) async throws -> ReadSession {
     switch consistency {
-    case .latest: return ReadSession()
+    case .latest:
+      _ = await recentVersion()
+      return ReadSession()
     case .readTime(let time): return ReadSession(version: try await version(at: time))
-    case .transaction(let token): return session(try transactions.enter(token, toCommit: false, as: caller))
+    case .transaction(let token):
+      let session = session(try transactions.enter(token, toCommit: false, as: caller))
+      if session.version == nil { _ = await recentVersion() }
+      return session
     case .newTransaction(let options):
       let token = try await begin(options, as: caller)
       var session = session(try transactions.enter(token, toCommit: false, as: caller))
@@ -49,11 +54,23 @@ extension FirestoreDatabase {
     var snapshot: Version?
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
-    case .readOnly(nil), .readWrite(_, .optimistic): snapshot = rows.latestVersion
+    case .readOnly(nil), .readWrite(_, .optimistic): snapshot = await recentVersion()
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)
   }
+
+  /// The newest state's version, for a read that begins now: of about the time that it is, however long ago the last
+  /// commit was, so that it does not fall out of history while its reader goes on.
+  ///
+  /// A store that cannot write any more commits nothing above the version that it stands at, which is as good then.
+  func recentVersion() async -> Version {
+    (try? await rows.recentVersion(within: FirestoreDatabase.readAge)) ?? rows.latestVersion
+  }
+
+  /// How much older than the clock a read's time may be, in microseconds. Reading costs a reservation this often at
+  /// most, and none while there are commits.
+  static let readAge: UInt64 = 100_000
 
   /// Refuses unless the policy allows transactions.
   func authoriseTransaction(as caller: Caller) async throws {

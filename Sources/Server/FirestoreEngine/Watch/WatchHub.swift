@@ -137,6 +137,17 @@ final class WatchHub: Sendable {
     return version
   }
 
+  /// Sees to it that `published` is of about the time that it is, also where nothing has been committed for long: what
+  /// a target reads there, and the tokens that begin there, must not fall out of history soon.
+  func refresh() async {
+    guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.readAge) else { return }
+    let published = published
+    guard published < recent, recent.microseconds - published.microseconds > FirestoreDatabase.readAge else {
+      return
+    }
+    _ = try? await advance()
+  }
+
   // MARK: Heartbeats
 
   /// Gives idle streams a fresh token, so that clients know that the connection lives. One task for all streams.

@@ -154,6 +154,7 @@ actor WatchWorker {
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
+    await stream.hub.refresh()
     let (version, waiting) = stream.hub.cut(stream, registering: (selection, registration))
     var target = ActiveTarget(
       id: id, registration: registration, selection, once: request.once, bytes: request.bytes)

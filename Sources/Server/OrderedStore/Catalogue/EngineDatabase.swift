@@ -59,6 +59,13 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
+  func recentVersion(within age: UInt64) async throws -> Version {
+    let latest = latestVersion
+    let now = store.now
+    guard now > latest.microseconds, now - latest.microseconds > age else { return latest }
+    return try await reserveVersion()
+  }
+
   func log(after version: Version, limit: Int) async throws -> [LogRecord] {
     let moment = try core.standing.moment()
     guard version >= moment.floor else { throw StoreError.versionTooOld }

@@ -110,6 +110,9 @@ package final class EngineStore: OrderedStore {
     }
   }
 
+  /// The clock's time.
+  var now: UInt64 { options.clock.now() }
+
   /// Removes what lies below the history windows now, in all databases; for tests and tools. Blocks.
   package func trimNow() async throws {
     try await onCatalogue { try self.trimmer.trimAll() }

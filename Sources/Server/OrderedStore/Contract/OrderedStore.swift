@@ -77,7 +77,8 @@ public protocol OrderedDatabase: Sendable {
   /// `body` sees every commit sequenced before it, durable or in flight, so hot keys neither conflict nor wait for
   /// each other's sync. Bodies run one at a time in the order of the calls. The call returns once the commit is
   /// durable. A body that throws writes nothing. A body that writes nothing and logs nothing commits nothing:
-  /// its result is returned once everything it saw is durable, with that state's version.
+  /// its result is returned once everything it saw is durable, with that state's version, or with a version of its own
+  /// if it asked for one (``Sequenced/keepVersion()``).
   /// - Parameters:
   ///   - reads: what the caller read earlier; the body runs only if none of it changed since.
   ///   - answer: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
@@ -91,6 +92,11 @@ public protocol OrderedDatabase: Sendable {
   /// Hands out a version above every commit so far and below every later one, so that a read time given to a client
   /// without a commit stays truthful. Monotonic over restarts.
   func reserveVersion() async throws -> Version
+
+  /// ``latestVersion``, once it is at most `age` microseconds older than the clock: one is reserved if need be. A
+  /// snapshot that is taken now and read later has to begin here, since on an idle database the newest commit may lie
+  /// where history ends.
+  func recentVersion(within age: UInt64) async throws -> Version
 
   /// Commit records with a version above `version`, in order and gapless, at most `limit`.
   ///
@@ -171,13 +177,17 @@ public protocol Sequenced: ReadView {
   /// Adds this commit's log record: bytes that a later process can read, and the same facts in memory for the
   /// followers of this process. At most one per commit.
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws
+
+  /// Keeps ``commitVersion`` for this body even if it changes nothing: no other commit or reservation has it, and all
+  /// that was handed out before lies below it.
+  func keepVersion()
 }
 
 /// What a sequenced body returned, and the version it was committed at.
 public struct Committed<Result: Sendable>: Sendable {
   /// What the body returned.
   public var result: Result
-  /// The commit's version, or the version of the state it saw if it wrote nothing.
+  /// The commit's version, or the version of the state it saw if it wrote nothing and kept none.
   public var version: Version
   /// Whether the body wrote or logged anything.
   public var wrote: Bool

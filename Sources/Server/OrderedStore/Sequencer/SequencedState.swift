@@ -18,6 +18,8 @@ final class SequencedState: Sequenced {
   private let reader: RowReader
   private(set) var changes: [Change] = []
   private(set) var record: LogRecord?
+  /// Whether the body wants its version even if it changes nothing.
+  private(set) var keepsVersion = false
   private var byteCount = 0
   /// Whether the body wrote a key twice, so that the values noted with the changes may not be the last.
   private var hasRewritten = false
@@ -99,6 +101,8 @@ final class SequencedState: Sequenced {
     try count(payload.count)
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
+
+  func keepVersion() { keepsVersion = true }
 
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)

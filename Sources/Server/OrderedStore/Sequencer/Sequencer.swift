@@ -125,6 +125,10 @@ final class Sequencer: @unchecked Sendable {
       let result = try body(state)
       try state.finish(keepsHistory: keepsHistory)
       guard state.wrote else {
+        if state.keepsVersion {
+          let committed = Committed(result: result, version: state.commitVersion, wrote: false)
+          return reserve(state.commitVersion) { answer($0.map { .failure($0) } ?? .success(committed)) }
+        }
         let committed = Committed(result: result, version: last, wrote: false)
         return whenDurable(durable) { answer($0.map { .failure($0) } ?? .success(committed)) }
       }
@@ -140,11 +144,15 @@ final class Sequencer: @unchecked Sendable {
   func reserve(_ answer: @escaping @Sendable (Swift.Result<Version, any Error>) -> Void) {
     if let failure = pipeline.failure { return answer(.failure(failure)) }
     let version = nextVersion()
+    reserve(version) { answer($0.map { .failure($0) } ?? .success(version)) }
+  }
+
+  /// Takes a version for something that changes nothing; `done` is called once all commits below it are durable, and
+  /// the version is below the durable ceiling, so that no later process hands it out again.
+  private func reserve(_ version: Version, _ done: @escaping @Sendable (StoreError?) -> Void) {
     last = version
-    let reservation = SequencedCommit(standing: standing, version: version, isCommit: false, record: nil) {
-      answer($0.map { .failure($0) } ?? .success(version))
-    }
-    pipeline.submit(reservation)
+    pipeline.submit(
+      SequencedCommit(standing: standing, version: version, isCommit: false, record: nil, done: done))
   }
 
   /// Removes the database: `write` gives the rows of the removal, after all commits in line.

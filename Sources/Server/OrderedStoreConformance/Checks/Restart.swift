@@ -50,7 +50,17 @@ extension ConformanceCheck {
           try expect(committed > last, "a commit at \(committed) after \(last)")
           let reserved = try await database.reserveVersion()
           try expect(reserved > committed, "a reservation at \(reserved) after \(committed)")
-          last = reserved
+          let kept = try await database.execute(validating: nil) { $0.keepVersion() }.version
+          try expect(kept > reserved, "a kept version at \(kept) after \(reserved)")
+          run.clock.move(by: 2_000_000)
+          let recent = try await database.recentVersion(within: 1_000_000)
+          try expect(recent >= kept, "a recent version at \(recent) after \(kept)")
+          try expect(
+            recent.microseconds + 1_000_000 >= run.clock.clock.now(),
+            "a recent version lies long ago: \(recent)")
+          let again = try await database.recentVersion(within: 1_000_000)
+          try expectEqual(again, recent, "a version that is recent still")
+          last = recent
         }
         try await store.close()
         run.clock.move(by: round % 2 == 0 ? -3_600_000_000 : 1_000_000)

@@ -70,6 +70,27 @@ extension ConformanceCheck {
         try expectEqual(database.latestVersion, wrote.version, "the newest version")
       }
     },
+    ConformanceCheck("a body that changes nothing has a version of its own if it asks for one") { run in
+      try await run.withDatabase { database in
+        var last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
+        for _ in 0..<3 {
+          let kept = try await database.execute(validating: nil) { state in
+            state.keepVersion()
+            try state.clear([2])
+            return state.commitVersion
+          }
+          try expect(!kept.wrote, "keeping a version is not writing")
+          try expectEqual(kept.version, kept.result, "the version it kept")
+          try expect(kept.version > last, "a kept version lies above what was handed out before")
+          try expectEqual(database.latestVersion, kept.version, "the newest version")
+          let written = try await database.read(at: nil) { try $0.get([1])?.writtenAt }
+          try expect(written.map { $0 < kept.version } == true, "nothing was written")
+          last = try await database.reserveVersion()
+          try expect(last > kept.version, "a reservation lies above a kept version")
+        }
+        try expect(try await database.log(after: .zero, limit: 10).isEmpty, "keeping a version logs nothing")
+      }
+    },
     ConformanceCheck("what a body sees of itself carries the version it commits at") { run in
       try await run.withDatabase { database in
         let committed = try await database.execute(validating: nil) { state in

@@ -76,6 +76,8 @@ final class PassWriter: Sequenced {
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
 
+  func keepVersion() { base.keepVersion() }
+
   /// Leaves the mark, if rows were cleared; whether it did.
   func mark() throws -> Bool {
     if hasCleared { try base.set(RowKeys.mark, []) }
