@@ -159,13 +159,30 @@ struct FirestoreMethodTests {
 
   @Test(
     "Methods of the service that are not served are UNIMPLEMENTED by name",
-    arguments: ["ExecutePipeline", "NoSuchMethod"])
+    arguments: ["NoSuchMethod"])
   func unimplemented(method: String) async throws {
     try await FirestoreTestServer.with { client in
       let call = try await client.open(method)
       let status = try await call.status()
       #expect(status.code == .unimplemented)
       #expect(status.message.contains(method))
+    }
+  }
+
+  @Test("A pipeline is refused for the edition of the database, once the database's name could be read")
+  func pipeline() async throws {
+    try await FirestoreTestServer.with { client in
+      func refusal(_ database: String) async throws -> GRPCStatus {
+        let call = try await client.open("ExecutePipeline")
+        try? await call.send(
+          Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = database }, endStream: true)
+        return try await call.status()
+      }
+      let edition = GRPCStatus(
+        .invalidArgument, "ExecutePipeline requires the Database Edition to be `enterprise`.")
+      #expect(try await refusal(FirestoreTestServer.database) == edition)
+      let unnamed = try await refusal("nonsense")
+      #expect(unnamed.code == .invalidArgument && unnamed.message != edition.message)
     }
   }
 

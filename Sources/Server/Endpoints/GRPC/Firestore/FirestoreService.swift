@@ -40,6 +40,7 @@ struct FirestoreService: Sendable {
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
         "RunAggregationQuery": streaming(runAggregationQuery),
+        "ExecutePipeline": streaming(executePipeline),
         "Write": .duplex { head, responder in WriteCall(self, head, responder) },
         "Listen": .duplex { head, responder in ListenCall(self, head, responder) },
       ],

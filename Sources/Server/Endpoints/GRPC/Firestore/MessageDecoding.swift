@@ -39,6 +39,7 @@ protocol GRPCRequest: Sendable {
 extension Google_Firestore_V1_BatchGetDocumentsRequest: GRPCRequest {}
 extension Google_Firestore_V1_BeginTransactionRequest: GRPCRequest {}
 extension Google_Firestore_V1_DeleteDocumentRequest: GRPCRequest {}
+extension Google_Firestore_V1_ExecutePipelineRequest: GRPCRequest {}
 extension Google_Firestore_V1_GetDocumentRequest: GRPCRequest {}
 extension Google_Firestore_V1_ListCollectionIdsRequest: GRPCRequest {}
 extension Google_Firestore_V1_ListDocumentsRequest: GRPCRequest {}

@@ -60,6 +60,15 @@ extension FirestoreService {
     try await responder.send(try ResponseEncoding.aggregation(result))
   }
 
+  /// Pipelines belong to an edition of the product that this is not.
+  @Sendable func executePipeline(
+    _ request: Google_Firestore_V1_ExecutePipelineRequest, _ head: GRPCRequestHead,
+    _ responder: any CallResponder
+  ) async throws {
+    let database = try DatabaseName(parsing: request.database)
+    try await engine.executePipeline(in: database, as: try caller(head))
+  }
+
   @Sendable func partitionQuery(
     _ request: PartitionRequest, _ head: GRPCRequestHead
   ) async throws -> ByteBuffer {
