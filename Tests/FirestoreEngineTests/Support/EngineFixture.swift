@@ -16,7 +16,8 @@ struct EngineFixture: Sendable {
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
     lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
-    scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard
+    scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard,
+    report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
@@ -25,6 +26,7 @@ struct EngineFixture: Sendable {
     options.scanRows = scanRows
     options.requiresIndexes = strict
     options.limits = limits
+    options.report = report
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 

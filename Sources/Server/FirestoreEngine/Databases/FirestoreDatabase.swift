@@ -13,6 +13,8 @@ final class FirestoreDatabase: Sendable {
   let transactions: TransactionTable
   let hub: WatchHub
   let indexes: IndexBuilder
+  /// The indexes that the operator has been told of, by their texts' hashes.
+  let advised = Guarded<Set<Int>>([])
   private let nextWriter = Guarded<UInt64>(1)
 
   init(

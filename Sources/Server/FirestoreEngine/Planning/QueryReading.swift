@@ -100,6 +100,7 @@ extension FirestoreDatabase {
       isFirst = false
       skipped = 0
       if page.isLast {
+        advise(on: run)
         // A limit leaves the rest of the range to others.
         let scanned = run.scanned
         if let owner = session.transaction?.owner {
@@ -132,7 +133,7 @@ extension FirestoreDatabase {
       let (next, found) = try await nextPage(run, &session, nil)
       run = next
       if !found.documents.isEmpty { try await page(found.documents) }
-      if found.isLast { return }
+      if found.isLast { return advise(on: run) }
     }
   }
 

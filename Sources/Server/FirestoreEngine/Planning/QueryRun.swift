@@ -46,6 +46,9 @@ struct QueryRun: Sendable {
   private(set) var keys: [Key] = []
   /// What was read so far, if it is counted.
   private(set) var cost = ReadCost()
+  /// The rows and index entries gone over so far, and the results among them, skipped ones too.
+  private(set) var rowsRead = 0
+  private(set) var resultsFound = 0
   /// What has not been read of the plan's range.
   private var unread: KeyRange?
 
@@ -117,11 +120,15 @@ struct QueryRun: Sendable {
     let plan = try makePlan(view)
     var page = Page()
     if left > 0, !(try deliverHeld(&page)), !isExhausted {
+      let allowance = ScanAllowance(rows: scanRows)
       var candidates = Candidates(
         plan, database, view, from: place,
         expecting: min(toSkip, EngineLimits.pageDocuments) + min(left, EngineLimits.pageDocuments),
-        recordsKeys: recordsKeys, allowance: ScanAllowance(rows: scanRows))
-      defer { keys += candidates.keys }
+        recordsKeys: recordsKeys, allowance: allowance)
+      defer {
+        keys += candidates.keys
+        rowsRead += allowance.spentRows
+      }
       if plan.arrangement == .unordered {
         try sortAll(&candidates)
         _ = try deliverHeld(&page)
@@ -228,6 +235,7 @@ struct QueryRun: Sendable {
 
   /// Moves a result into a page, or passes it over. True if the page is full, or the last.
   private mutating func deliver(_ document: StoredDocument, _ page: inout Page) throws -> Bool {
+    resultsFound += 1
     if toSkip > 0 {
       toSkip -= 1
       page.skipped += 1

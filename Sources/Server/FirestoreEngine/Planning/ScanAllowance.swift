@@ -7,6 +7,8 @@
 final class ScanAllowance {
   private var rows: Int
   private var bytes: Int
+  /// What was read so far.
+  private(set) var spentRows = 0
 
   /// - Parameter rows: rows and index entries, all scans together.
   init(rows: Int, bytes: Int = EngineLimits.scanBytes) {
@@ -20,6 +22,7 @@ final class ScanAllowance {
   /// Counts what was read.
   func spend(_ rows: Int, bytes: Int = 0) {
     self.rows -= rows
+    spentRows += rows
     self.bytes -= bytes
   }
 }

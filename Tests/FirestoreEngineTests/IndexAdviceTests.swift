@@ -1,0 +1,68 @@
+// What the operator is told of indexes that would help.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite("Index advice", .timeLimit(.minutes(10))) struct IndexAdviceTests {
+  private static let a = FieldPath(field: "a")
+  private static let b = FieldPath(field: "b")
+
+  @Test("a query that goes over much for little tells its index, once and in the form of the file")
+  func advice() async throws {
+    let told = Collected<String>()
+    let fixture = try EngineFixture(report: { told.append($0) })
+    for start in stride(from: 0, to: 3_000, by: 500) {
+      try await fixture.commit(
+        try (start..<start + 500).map { index in
+          Write(
+            .update(
+              try fixture.name(ResourcePath(["c", "d\(index)"])),
+              fields: ["a": .integer(index < 1_500 ? 0 : 1), "b": .integer(Int64(index))]))
+        })
+    }
+    let filter = Filter.field(FieldFilter(Self.a, .equal, 1))
+    let costly = StructuredQuery(
+      from: [.init("c")], filter: filter, orderBy: [.init(Self.b)], limit: 10)
+    // All of it is wanted, or little gone over: nothing to say.
+    #expect(try await fixture.query(StructuredQuery(from: [.init("c")], filter: filter)).count == 1_500)
+    var small = costly
+    small.filter = .field(FieldFilter(Self.a, .equal, 0))
+    #expect(try await fixture.query(small).count == 10)
+    #expect(told.all.filter { $0.contains("would help") } == [])
+
+    for _ in 0..<2 { #expect(try await fixture.query(costly).count == 10) }
+    let lines = told.all.filter { $0.contains("would help") }
+    #expect(lines.count == 1)
+    let element =
+      #"{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"a","order":"ASCENDING"},"#
+      + #"{"fieldPath":"b","order":"ASCENDING"}]}"#
+    #expect(lines.first?.hasSuffix(#"add to "indexes" in firestore.indexes.json "# + element) == true)
+    #expect(lines.first?.contains("for 10 results") == true)
+  }
+
+  @Test("the texts are elements of firestore.indexes.json")
+  func texts() throws {
+    let odd = try #require(FieldPath(segments: ["a\"\n", "b"]))
+    let group = CompositeIndex(
+      collectionID: "c", scope: .collectionGroup, parts: [.init(Self.a, .descending)], namesDescend: true)
+    let single = try #require(MissingIndex.single(group).configuration)
+    #expect(single.list == "fieldOverrides")
+    #expect(
+      single.text
+        == #"{"collectionGroup":"c","fieldPath":"a","indexes":[{"queryScope":"COLLECTION","order":"ASCENDING"},"#
+        + #"{"queryScope":"COLLECTION","order":"DESCENDING"},{"queryScope":"COLLECTION","arrayConfig":"CONTAINS"},"#
+        + #"{"queryScope":"COLLECTION_GROUP","order":"DESCENDING"}]}"#)
+    let index = CompositeIndex(
+      collectionID: "c", scope: .collectionGroup, parts: [.init(odd, .contains), .init(Self.b, .ascending)],
+      namesDescend: true)
+    let text = try #require(MissingIndex.composite(index, isBuilding: false).configuration?.text)
+    #expect(!text.contains("\n"))
+    #expect(
+      text.hasSuffix(
+        #"{"fieldPath":"b","order":"ASCENDING"},{"fieldPath":"__name__","order":"DESCENDING"}]}"#))
+    #expect(MissingIndex.composite(index, isBuilding: true).configuration == nil)
+  }
+}
