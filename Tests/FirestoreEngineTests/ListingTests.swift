@@ -95,6 +95,70 @@ import Testing
     #expect(refused?.code == .invalidArgument)
   }
 
+  @Test("a page's token is good for its own request alone, whatever the size of the next page")
+  func tokensAreBound() async throws {
+    try await fill(["c/a", "c/b", "c/d", "e/a", "e/b", "c/a/s/x", "c/a/t/x", "c/b/s/x"])
+    let request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 1)
+    let page = try await fixture.engine.listDocuments(request, as: .administrator)
+    let time = try await fixture.engine.getDocument(try fixture.name("c/a"), as: .administrator).readTime
+    var others = [ListDocumentsRequest](repeating: request, count: 8)
+    others[0].orderBy = "n"
+    others[1].orderBy = "__name__"
+    others[2].collectionID = "e"
+    others[3].collectionID = ""
+    others[4].showMissing = true
+    others[5].mask = []
+    others[6].consistency = .readTime(time)
+    others[7].parent = try #require(ParentName(database: fixture.database, path: "c/a"))
+    for (index, other) in others.enumerated() {
+      var other = other
+      other.pageToken = page.nextPageToken
+      #expect(await failure { try await list(other) }?.code == .invalidArgument, "request \(index)")
+    }
+    var same = request
+    same.pageToken = page.nextPageToken
+    same.pageSize = 10
+    #expect(try await list(same) == [["c/b", "c/d"]])
+
+    let ids = ListCollectionIDsRequest(
+      parent: try #require(ParentName(database: fixture.database, path: "c/a")), pageSize: 1)
+    let first = try await fixture.engine.listCollectionIDs(ids, as: .administrator)
+    #expect(first.collectionIDs == ["s"])
+    var elsewhere = ids
+    elsewhere.pageToken = first.nextPageToken
+    elsewhere.parent = fixture.root
+    #expect(
+      await failure { try await fixture.engine.listCollectionIDs(elsewhere, as: .administrator) }?.code
+        == .invalidArgument)
+    // A token of one method is none of another's.
+    elsewhere.pageToken = page.nextPageToken
+    #expect(
+      await failure { try await fixture.engine.listCollectionIDs(elsewhere, as: .administrator) }?.code
+        == .invalidArgument)
+    var rest = ids
+    rest.pageToken = first.nextPageToken
+    #expect(try await fixture.engine.listCollectionIDs(rest, as: .administrator).collectionIDs == ["t"])
+  }
+
+  @Test("the points of a partition are paged by a token of that partition alone")
+  func partitionTokensAreBound() throws {
+    let group = StructuredQuery(from: [.init("c", allDescendants: true)])
+    let request = PartitionQueryRequest(Query(parent: fixture.root, group), count: 4)
+    let token = PageToken(
+      of: try request.binding, version: Version(microseconds: 7), last: try fixture.name("c/a").path
+    ).text
+    var others = [PartitionQueryRequest](repeating: request, count: 3)
+    others[0].count = 5
+    others[1].query.structured.from = [.init("d", allDescendants: true)]
+    others[2].query.parent = try #require(ParentName(database: fixture.database, path: "c/a"))
+    for other in others {
+      #expect(throws: FirestoreError.self) { try PageToken(token, of: try other.binding) }
+    }
+    var larger = request
+    larger.pageSize = 100
+    #expect(try PageToken(token, of: try larger.binding).last == fixture.name("c/a").path)
+  }
+
   @Test("bad listings are refused")
   func badListings() async throws {
     func code(_ request: ListDocumentsRequest) async -> StatusCode? {

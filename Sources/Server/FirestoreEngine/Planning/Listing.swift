@@ -1,49 +1,9 @@
 // Listings: documents directly under a parent, the missing ones among them, and collections.
 //
-// A page's token holds the version and the last entry, so that all pages of a listing show one state while history
-// lasts, and go on at the same place.
+// All pages of a listing show one state while history lasts: see `PageToken`.
 
 import FirestoreModel
 import OrderedStore
-
-/// Where a page ended.
-struct PageToken {
-  var version: Version
-  var last: ResourcePath
-
-  /// The token's text: hexadecimal, since clients put it into addresses.
-  var text: String {
-    var encoder = IndexKeyEncoder()
-    encoder.append(last)
-    let bytes = withUnsafeBytes(of: version.microseconds.bigEndian) { [1] + Array($0) } + encoder.bytes
-    return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
-
-  /// Reads a token.
-  /// - Throws: INVALID_ARGUMENT if it is none.
-  init(_ text: String) throws {
-    let invalid = FirestoreError.invalidArgument("The page token is not valid.")
-    let digits = Array(text.utf8)
-    guard digits.count >= 20, digits.count.isMultiple(of: 2) else { throw invalid }
-    var bytes: [UInt8] = []
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      guard let byte = UInt8(String(decoding: digits[index..<index + 2], as: UTF8.self), radix: 16) else {
-        throw invalid
-      }
-      bytes.append(byte)
-    }
-    guard bytes[0] == 1 else { throw invalid }
-    version = Version(microseconds: bytes[1..<9].reduce(0) { $0 << 8 | UInt64($1) })
-    var decoder = IndexKeyDecoder(bytes, from: 9)
-    guard let path = decoder.path(), decoder.isAtEnd, !path.isEmpty else { throw invalid }
-    last = path
-  }
-
-  init(version: Version, last: ResourcePath) {
-    self.version = version
-    self.last = last
-  }
-}
 
 /// The documents of a page: as many as were asked for, and no more bytes than a page may have but for the last.
 private struct ListedPage: Sendable {
@@ -76,7 +36,7 @@ extension FirestoreDatabase {
     var session = try await beginRead(request.consistency, as: caller)
     do {
       if !request.pageToken.isEmpty {
-        let token = try PageToken(request.pageToken)
+        let token = try PageToken(request.pageToken, of: request.binding)
         if session.transaction == nil, session.version == nil { session.version = token.version }
         query.structured.startAt = try await cursor(after: token, query, session)
       }
@@ -121,7 +81,7 @@ extension FirestoreDatabase {
   ) throws -> ListDocumentsPage {
     var token = ""
     if page.goesOn, let last = page.documents.last, let version = session.version {
-      token = PageToken(version: version, last: last.name.path).text
+      token = PageToken(of: request.binding, version: version, last: last.name.path).text
     }
     return ListDocumentsPage(
       documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
@@ -150,7 +110,7 @@ extension FirestoreDatabase {
   ) async throws -> ListDocumentsPage {
     var session = try await beginRead(request.consistency, as: caller)
     do {
-      let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken)
+      let token = request.pageToken.isEmpty ? nil : try PageToken(request.pageToken, of: request.binding)
       if let token, session.transaction == nil, session.version == nil { session.version = token.version }
       let from =
         request.collectionID.isEmpty ? [] : [StructuredQuery.CollectionSelector(request.collectionID)]
@@ -166,7 +126,7 @@ extension FirestoreDatabase {
       endRead(session, ranges: session.transaction == nil ? [] : [range])
       var next = ""
       if more, let last = entries.last, let version = session.version {
-        next = PageToken(version: version, last: last.path).text
+        next = PageToken(of: request.binding, version: version, last: last.path).text
       }
       return ListDocumentsPage(documents: entries.map(\.document), nextPageToken: next)
     } catch {
@@ -225,7 +185,7 @@ extension FirestoreDatabase {
     defer { endRead(session) }
     var last: String?
     if !request.pageToken.isEmpty {
-      let token = try PageToken(request.pageToken)
+      let token = try PageToken(request.pageToken, of: request.binding)
       last = token.last.id
       if session.version == nil { session.version = token.version }
     }
@@ -249,7 +209,7 @@ extension FirestoreDatabase {
     }
     var token = ""
     if goesOn, let last = ids.last, let version = session.version {
-      token = PageToken(version: version, last: ResourcePath([last])).text
+      token = PageToken(of: request.binding, version: version, last: ResourcePath([last])).text
     }
     return ListCollectionIDsPage(collectionIDs: ids, nextPageToken: token)
   }
