@@ -20,6 +20,37 @@ import Testing
 
   // MARK: The protocol
 
+  @Test("a document that leaves a projected target shows no more than its fields")
+  func projectedDocumentLeaves() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", ["v": 9, "secret": "s"])
+    try await fixture.set("c/b", ["v": 9, "secret": "s"])
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    let filter = Filter.field(FieldFilter(FieldPath(field: "v"), .greaterThan, 5))
+    let projected = StructuredQuery(from: [.init("c")], filter: filter, select: [FieldPath(field: "v")])
+    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, projected)))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    let left = try #require(try await fixture.set("c/a", ["v": 1, "secret": "t"]).commitTime)
+    #expect(try await client.snapshot(at: left)[2]?.keys.sorted() == ["c/b"])
+    let removals = client.view.responses.filter {
+      if case .documentRemove(let name, _, [2]) = $0 { name.id == "a" } else { false }
+    }
+    #expect(removals.count == 1)
+    // One that stays in another target is shown as that one shows it; a target that shows it whole may see it whole.
+    let whole = StructuredQuery(from: [.init("c")], filter: filter)
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, whole)))
+    try await eventually("both are current") { client.view.current == [2, 4] }
+    let both = try #require(try await fixture.set("c/b", ["v": 1, "secret": "t"]).commitTime)
+    #expect(try await client.snapshot(at: both)[2]?.isEmpty == true)
+    for case .documentChange(let document, let targets, let removed) in client.view.responses {
+      let fields = try document.fields()
+      if targets.contains(4) { continue }
+      #expect(fields["secret"] == nil, "\(document.name) to \(targets), out of \(removed)")
+    }
+    stream.close()
+  }
+
   @Test("a new target gets ADD, its documents, CURRENT and one global snapshot")
   func newTarget() async throws {
     let fixture = try EngineFixture()

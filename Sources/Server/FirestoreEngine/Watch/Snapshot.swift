@@ -11,7 +11,8 @@ struct Snapshot {
     let name: DocumentName
     var document: StoredDocument?
     var targets: [(id: Int32, projection: [FieldPath]?)] = []
-    var removed: [Int32] = []
+    /// The targets that it has left, and whether they show documents whole.
+    var removed: [(id: Int32, isWhole: Bool)] = []
   }
 
   private var entries: [Entry] = []
@@ -30,34 +31,38 @@ struct Snapshot {
   mutating func remove(_ name: DocumentName, now document: StoredDocument?, from target: ActiveTarget) {
     let position = position(of: name)
     if let document { entries[position].document = document }
-    entries[position].removed.append(target.id)
+    entries[position].removed.append((target.id, target.projection == nil))
   }
 
-  /// The messages, `hiding` the new contents of documents from those whose targets they have left.
+  /// The messages, `hiding` the new contents of documents from those whose targets they have left. A target with a
+  /// projection never shows more than its fields, and its own message tells it all.
   func responses(at time: Timestamp, hiding: Bool) throws -> [WatchResponse] {
     var responses: [WatchResponse] = []
     responses.reserveCapacity(entries.count)
     for entry in entries {
       guard let document = entry.document else {
-        responses.append(.documentDelete(entry.name, readTime: time, removedTargets: entry.removed))
+        responses.append(
+          .documentDelete(entry.name, readTime: time, removedTargets: entry.removed.map(\.id)))
         continue
       }
-      var removed = entry.removed
+      let left = entry.removed.map(\.id)
       let whole = entry.targets.filter { $0.projection == nil }.map(\.id)
       if !whole.isEmpty {
-        responses.append(.documentChange(document, targets: whole, removedTargets: removed))
-        removed = []
+        // Whoever reads this message may see the whole document by one of its targets.
+        responses.append(.documentChange(document, targets: whole, removedTargets: left))
       }
-      for (id, projection) in entry.targets where projection != nil {
+      for (index, (id, projection)) in entry.targets.filter({ $0.projection != nil }).enumerated() {
         responses.append(
-          .documentChange(try document.masked(projection), targets: [id], removedTargets: removed))
-        removed = []
+          .documentChange(
+            try document.masked(projection), targets: [id],
+            removedTargets: whole.isEmpty && index == 0 ? left : []))
       }
-      if !removed.isEmpty {
+      if entry.targets.isEmpty, !left.isEmpty {
+        let isShown = !hiding && entry.removed.allSatisfy(\.isWhole)
         responses.append(
-          hiding
-            ? .documentRemove(entry.name, readTime: time, removedTargets: removed)
-            : .documentChange(document, targets: [], removedTargets: removed))
+          isShown
+            ? .documentChange(document, targets: [], removedTargets: left)
+            : .documentRemove(entry.name, readTime: time, removedTargets: left))
       }
     }
     return responses
