@@ -2,8 +2,8 @@
 """Runs the Swift tests that failed in the last run again, each alone, and says which of them are unsteady.
 
 A test over real sockets can fail once for what the machine did meanwhile. One that passes every further run is
-unsteady: it is named in the log behind the Swift tests, to be mended as a bug; its first failure stays in the results as
-output. A test that fails again is a failure, and so is a run that crashed or in which more than a few tests failed.
+unsteady: it is named in the log behind the Swift tests, to be mended as a bug, and in .build/results/unsteady.txt, from
+where test.sh names it once more at its very end; its first failure stays in the results as output. A test that fails again is a failure, and so is a run that crashed or in which more than a few tests failed.
 
     rerun.py TIMES [swift test's flags]
 """
@@ -61,8 +61,11 @@ def main(times, flags):
         if cases:
             tree.write(file, encoding="utf-8", xml_declaration=True)
     for case in unsteady:
-        print(f"UNSTEADY: {case.get('classname')}/{case.get('name')} failed once, then passed {times} times alone.")
+        line = f"UNSTEADY: {case.get('classname')}/{case.get('name')} failed once, then passed {times} times alone."
+        print(line)
         print("\n".join("  " + note.text for note in case.iter("system-out")))
+        with open(RESULTS / "unsteady.txt", "a") as file:
+            file.write(line + "\n")
     return 0 if unsteady else 1
 
 
