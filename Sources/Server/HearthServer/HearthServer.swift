@@ -181,9 +181,7 @@ public final class HearthServer: Sendable {
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
         // Before anyone is served, so that nobody sees half of it.
-        if let path = configuration.importedDirectory, !isYetToCome(path) {
-          try await load(path, suite)
-        }
+        if let path = configuration.importedDirectory { try await load(path, suite) }
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
@@ -214,13 +212,12 @@ public final class HearthServer: Sendable {
     }
   }
 
+  /// A directory that is made by the export at the end may be missing: so that the first start needs no other options.
   private func load(_ path: String, _ suite: EmulatorSuite) async throws(HearthError) {
-    do { try await suite.load(from: path) } catch { throw HearthError("\(error) (--import)") }
-  }
-
-  /// Whether a directory is to be made by the export at the end: so that the first start needs no other options.
-  private func isYetToCome(_ path: String) -> Bool {
-    path == configuration.exportOnExit && !FileManager.default.fileExists(atPath: path)
+    let isYetToCome = path == configuration.exportOnExit
+    do { try await suite.load(from: path, mayBeMissing: isYetToCome) } catch {
+      throw HearthError("\(error) (--import)")
+    }
   }
 
   /// The hub that tells where the ports are which listen already.

@@ -24,12 +24,27 @@ struct HubLocator: Sendable {
       return nil
     }
     let bytes = EmulatorHub.locator(host: host, port: port, version: version, process: getpid())
-    do {
-      try Data(bytes).write(to: URL(fileURLWithPath: path), options: .atomic)
-    } catch {
-      log.notice("tools will not find the hub: \(path) cannot be written: \(error)")
+    guard Self.put(bytes, at: path) else {
+      log.notice(
+        "tools will not find the hub: \(path) cannot be written: \(String(cString: strerror(errno)))")
       return nil
     }
+  }
+
+  /// Writes a file whole or not at all. If it fails, `errno` has the reason.
+  private static func put(_ bytes: [UInt8], at path: String) -> Bool {
+    let temporary = "\(path).\(getpid())"
+    unlink(temporary)
+    let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+    guard file >= 0 else { return false }
+    let isWritten = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count
+    let reason = errno
+    close(file)
+    if isWritten, rename(temporary, path) == 0 { return true }
+    let code = isWritten ? errno : reason
+    unlink(temporary)
+    errno = code
+    return false
   }
 
   /// Removes the file, if it is still this process's.

@@ -38,7 +38,9 @@ struct EmulatorExports: Sendable {
     let state = NIOLockedValueBox((log: LevelLogWriter(), count: 0))
     let failure = await write(database, to: file, output, state)
     // The descriptor is closed whatever came before.
-    _ = try await ExportFiles.blocking(.internalError) { ExportFiles.end(file) }
+    try await ExportFiles.blocking(.internalError) {
+      if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.drop(file) }
+    }
     if let failure { throw failure }
     let (log, count) = state.withLockedValue { $0 }
     let end = Self.now
@@ -47,11 +49,13 @@ struct EmulatorExports: Sendable {
         let metadata = ExportMetadata.kind(name: name, begin: begin, end: end)
         try ExportFiles.write(metadata, to: "\(kind)/\(ExportMetadata.kindFile)")
       } else {
-        ExportFiles.remove([output, kind, "\(root)/all_namespaces"])
+        try ExportFiles.remove(output)
+        ExportFiles.removeEmpty([kind, "\(root)/all_namespaces"])
       }
       try ExportFiles.write(
         ExportMetadata.overall(entities: count, bytes: log.count),
         to: "\(root)/\(name)\(ExportMetadata.overallSuffix)")
+      try ExportFiles.syncDirectories(root)
     }
   }
 
@@ -83,10 +87,23 @@ struct EmulatorExports: Sendable {
   }
 
   /// Reads an export into a database: its documents are set, all others stay.
-  /// - Parameter path: the export's `.overall_export_metadata`.
+  /// - Parameter path: the export's `.overall_export_metadata`, which may be a link to it.
   /// - Throws: INVALID_ARGUMENT for an export that cannot be read.
   func load(_ path: String, into database: DatabaseName) async throws(FirestoreError) {
-    let outputs = try await outputs(of: path)
+    let found = try await ExportFiles.blocking(.invalidArgument) { () throws -> (String, ExportSource) in
+      guard !path.isEmpty, !path.utf8.contains(0), let real = try? ExportFiles.realPath(path) else {
+        throw Self.noMetadata
+      }
+      return (real, try ExportSource(ExportSource.directory(of: real)))
+    }
+    try await load(found.0, in: found.1, into: database)
+  }
+
+  /// As ``load(_:into:)``, of a file whose path has no links.
+  func load(
+    _ path: String, in source: ExportSource, into database: DatabaseName
+  ) async throws(FirestoreError) {
+    let outputs = try await ExportFiles.blocking(.invalidArgument) { try Self.outputs(of: path, in: source) }
     for output in outputs { try await read(output, database) { _ throws(FirestoreError) in } }
     for output in outputs {
       try await read(output, database) { writes throws(FirestoreError) in
@@ -95,24 +112,35 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// The paths of the files with the documents of an export.
-  private func outputs(of path: String) async throws(FirestoreError) -> [String] {
-    let directory = Self.directory(of: path)
-    return try await ExportFiles.blocking(.invalidArgument) {
-      guard !path.isEmpty, let overall = try? ExportFiles.read(path, atMost: ExportMetadata.maximumBytes)
-      else {
-        throw FirestoreError.invalidArgument("Failed to parse overall export metadata file")
-      }
-      var outputs: [String] = []
-      for kind in try ExportMetadata.kinds(overall: overall) {
-        var file = try Self.join(directory, kind)
-        // The suite's exports from Windows name the file as that system does.
-        if !ExportFiles.exists(file) { file = try Self.join(directory, kind.replacing("\\", with: "/")) }
-        let bytes = try ExportFiles.read(file, atMost: ExportMetadata.maximumBytes)
-        outputs += try ExportMetadata.outputs(kind: bytes).map { try Self.join(Self.directory(of: file), $0) }
-      }
-      return outputs
+  private static let noMetadata = FirestoreError.invalidArgument(
+    "Failed to parse overall export metadata file")
+
+  /// The paths of the files with the documents of an export, each once however often it is named.
+  private static func outputs(of path: String, in source: ExportSource) throws -> [String] {
+    guard let overall = try? ExportFiles.read(path, atMost: ExportMetadata.maximumBytes) else {
+      throw noMetadata
     }
+    let directory = ExportSource.directory(of: path)
+    var kinds: [String] = []
+    var outputs: [String] = []
+    var known: Set<String> = []
+    for name in try ExportMetadata.kinds(overall: overall) {
+      // The suite's exports from Windows name the file as that system does.
+      let isFromWindows = !ExportFiles.exists("\(directory)/\(name)")
+      let kind = try source.path(isFromWindows ? name.replacing("\\", with: "/") : name, in: directory)
+      if known.insert(kind).inserted { kinds.append(kind) }
+    }
+    for kind in kinds {
+      let bytes = try ExportFiles.read(kind, atMost: ExportMetadata.maximumBytes)
+      for name in try ExportMetadata.outputs(kind: bytes) {
+        let output: String
+        do { output = try source.path(name, in: ExportSource.directory(of: kind)) } catch let error
+          as ExportFiles.Failure
+        { throw FirestoreError.invalidArgument("Failed parse entity file:\(error.path)") }
+        if known.insert(output).inserted { outputs.append(output) }
+      }
+    }
+    return outputs
   }
 
   /// Goes over the documents of a file, as the writes that set them; those of other databases are left out.
@@ -157,19 +185,6 @@ struct EmulatorExports: Sendable {
       writes.append(write)
     }
     return writes
-  }
-
-  private static func directory(of path: String) -> String {
-    guard let slash = path.utf8.lastIndex(of: 0x2F) else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
-
-  /// A file that an export names, which lies below its directory.
-  static func join(_ directory: String, _ path: String) throws(FirestoreError) -> String {
-    guard !path.hasPrefix("/"), !path.pathSegments.contains("..") else {
-      throw .invalidArgument("The export names a file outside of its directory: \(path.prefix(200))")
-    }
-    return "\(directory)/\(path)"
   }
 
   private static var now: Int64 { ExportFiles.microseconds }

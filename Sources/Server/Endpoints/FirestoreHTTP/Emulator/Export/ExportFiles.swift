@@ -1,4 +1,7 @@
 // The files of an export, by plain system calls. All of it blocks: it runs on threads for that.
+//
+// Invariant: a file that was written is on disk before its descriptor is closed; its directory's entry for it is there
+// once the directory was synced.
 
 import FirestoreModel
 import NIOPosix
@@ -14,11 +17,20 @@ import NIOPosix
 enum ExportFiles {
   /// Why a file cannot be used.
   struct Failure: Error {
+    /// What cannot be done, such as `write`.
+    var action: String
     var path: String
     var number: Int32
 
-    /// The path, and the system's words.
-    var message: String { "\(path) (\(String(cString: strerror(number))))" }
+    /// - Parameter number: the system's number of the error; the last call's, if it is not given.
+    init(_ action: String, _ path: String, _ number: Int32 = errno) {
+      self.action = action
+      self.path = path
+      self.number = number
+    }
+
+    /// What cannot be done with which path, and the system's words for why.
+    var message: String { "cannot \(action) \(path): \(String(cString: strerror(number)))" }
   }
 
   /// Runs what blocks on a thread that may, and tells its failures as errors of the database.
@@ -40,22 +52,6 @@ enum ExportFiles {
     }
   }
 
-  static func isDirectory(_ path: String) -> Bool {
-    var status = stat()
-    return !path.isEmpty && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-  }
-
-  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
-
-  /// Makes a directory and those above it that are missing.
-  static func makeDirectories(_ path: String) throws(Failure) {
-    var made = path.hasPrefix("/") ? "" : "."
-    for part in path.split(separator: "/") {
-      made += "/" + part
-      guard mkdir(made, 0o777) == 0 || errno == EEXIST else { throw Failure(path: made, number: errno) }
-    }
-  }
-
   /// Writes a whole file, in place of any that is there.
   static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
     let file = try create(path)
@@ -65,13 +61,13 @@ enum ExportFiles {
       close(file)
       throw error
     }
-    guard close(file) == 0 else { throw Failure(path: path, number: errno) }
+    try finish(file, path)
   }
 
-  /// Begins an empty file; its descriptor is the caller's to close.
+  /// Begins an empty file; its descriptor is the caller's to finish, or to drop.
   static func create(_ path: String) throws(Failure) -> Int32 {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-    guard file >= 0 else { throw Failure(path: path, number: errno) }
+    guard file >= 0 else { throw Failure("create", path) }
     return file
   }
 
@@ -81,7 +77,7 @@ enum ExportFiles {
       let written = rest.withUnsafeBytes { systemWrite(file, $0) }
       guard written > 0 else {
         if written < 0, errno == EINTR { continue }
-        throw Failure(path: path, number: errno)
+        throw Failure("write", path, written < 0 ? errno : ENOSPC)
       }
       rest = rest.dropFirst(written)
     }
@@ -97,13 +93,24 @@ enum ExportFiles {
     #endif
   }
 
-  /// Closes a descriptor.
-  static func end(_ file: Int32) { close(file) }
+  /// Closes a file that was written, with all of it on disk.
+  static func finish(_ file: Int32, _ path: String) throws(Failure) {
+    let failure = systemSync(file) == 0 ? nil : Failure("sync", path)
+    guard close(file) == 0 || failure != nil else { throw Failure("close", path) }
+    if let failure { throw failure }
+  }
 
-  /// Removes a file and directories that are empty, as far as they are there.
-  static func remove(_ paths: [String]) { for path in paths { _ = systemRemove(path) } }
+  /// Puts what the system holds of a file on disk.
+  static func systemSync(_ file: Int32) -> Int32 {
+    #if canImport(Darwin)
+      // What `fsync` leaves in the drive's own memory there a power cut takes away. Not every file system knows it.
+      if fcntl(file, F_FULLFSYNC) == 0 { return 0 }
+    #endif
+    return fsync(file)
+  }
 
-  private static func systemRemove(_ path: String) -> Int32 { isDirectory(path) ? rmdir(path) : unlink(path) }
+  /// Closes the descriptor of a file that is of no use any more.
+  static func drop(_ file: Int32) { close(file) }
 
   /// The time in microseconds since 1970.
   static var microseconds: Int64 {
@@ -121,7 +128,7 @@ enum ExportFiles {
   static func read(_ path: String, atMost limit: Int) throws -> [UInt8] {
     try withFile(path, at: 0) { read in
       let bytes = try read(limit + 1)
-      guard bytes.count <= limit else { throw Failure(path: path, number: EFBIG) }
+      guard bytes.count <= limit else { throw Failure("read", path, EFBIG) }
       return bytes
     }
   }
@@ -144,20 +151,26 @@ enum ExportFiles {
     return records
   }
 
-  /// Opens a file for `body`, which is given a function that reads on.
+  /// Opens a file for `body`, which is given a function that reads on. Only a plain file: a pipe would be waited for, and
+  /// a device has no end.
   private static func withFile<T>(
     _ path: String, at position: Int, _ body: ((Int) throws -> [UInt8]) throws -> T
   ) throws -> T {
-    guard !isDirectory(path), let file = fopen(path, "rb") else {
-      throw Failure(path: path, number: isDirectory(path) ? EISDIR : errno)
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure("open", path) }
+    var status = stat()
+    let kind = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : 0
+    guard kind == S_IFREG, let file = fdopen(descriptor, "rb") else {
+      defer { close(descriptor) }
+      throw Failure("read", path, kind == S_IFDIR ? EISDIR : EINVAL)
     }
     defer { fclose(file) }
-    guard fseek(file, position, SEEK_SET) == 0 else { throw Failure(path: path, number: errno) }
+    guard fseek(file, position, SEEK_SET) == 0 else { throw Failure("read", path) }
     return try body { count in
       let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
         initialized = fread(buffer.baseAddress, 1, count, file)
       }
-      guard bytes.count == count || ferror(file) == 0 else { throw Failure(path: path, number: EIO) }
+      guard bytes.count == count || ferror(file) == 0 else { throw Failure("read", path, EIO) }
       return bytes
     }
   }

@@ -20,21 +20,6 @@ public struct EmulatorSuiteError: Error, Sendable, CustomStringConvertible {
   public var description: String
 }
 
-/// Whose turn it is to export: one at a time, since two could be asked for the same directory.
-private actor ExportTurn {
-  private var isTaken = false
-  private var waiting: [CheckedContinuation<Void, Never>] = []
-
-  func take() async {
-    guard isTaken else { return isTaken = true }
-    await withCheckedContinuation { waiting.append($0) }
-  }
-
-  func give() {
-    if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
-  }
-}
-
 /// Exports and imports an emulator's data.
 public struct EmulatorSuite: Sendable {
   /// An emulator whose data can be exported.
@@ -146,32 +131,54 @@ public struct EmulatorSuite: Sendable {
   /// Reads a directory that the emulator suite or a server like this one exported, or the directory of one of
   /// Firestore's own exports, or one with JSON files of the Realtime Database: documents are set beside those that are
   /// there, a Realtime Database is replaced.
+  /// - Parameter mayBeMissing: whether a directory that is missing or empty holds nothing, instead of being refused.
   /// - Throws: ``EmulatorSuiteError`` for what is not there or cannot be read.
-  public func load(from path: String) async throws(EmulatorSuiteError) {
+  public func load(from path: String, mayBeMissing: Bool = false) async throws(EmulatorSuiteError) {
     do throws(FirestoreError) {
-      let manifest = try await ExportFiles.blocking(.invalidArgument) { try ExportManifest(directory: path) }
-      if let file = manifest.firestore {
-        try await exports.load(try EmulatorExports.join(path, file), into: database)
+      let found = try await ExportFiles.blocking(.invalidArgument) {
+        try Self.open(path, mayBeMissing: mayBeMissing)
       }
-      for other in manifest.others {
-        try await exports.load(
-          try EmulatorExports.join(path, other.file), into: try DatabaseName(parsing: other.database))
-      }
-      if let directory = manifest.database {
-        if products.contains(.database) {
-          let manifest = directory == "." ? ExportManifest.fileName : nil
-          try await realtime.load(try EmulatorExports.join(path, directory), leavingOut: manifest)
-        } else {
-          log.warning("the Realtime Databases of the import are left out: none is served here")
-        }
-      }
-      for name in manifest.unknown {
-        log.warning(
-          "a part of the import is left out: this server has no such emulator", metadata: ["part": "\(name)"])
-      }
+      guard let (source, manifest) = found else { return }
+      try await load(manifest, source)
     } catch {
       throw EmulatorSuiteError(description: error.message)
     }
     log.notice("an export was imported", metadata: ["path": "\(path)"])
+  }
+
+  private static func open(
+    _ path: String, mayBeMissing: Bool
+  ) throws -> (ExportSource, ExportManifest)? {
+    if mayBeMissing, !ExportFiles.exists(path) { return nil }
+    let source = try ExportSource(path)
+    try ExportDirectory.recoverForReading(source.root)
+    if mayBeMissing, try ExportFiles.names(in: source.root).isEmpty { return nil }
+    return (source, try ExportManifest(source))
+  }
+
+  private func load(_ manifest: ExportManifest, _ source: ExportSource) async throws(FirestoreError) {
+    var files: [(database: DatabaseName, name: String)] = manifest.firestore.map { [(database, $0)] } ?? []
+    for other in manifest.others { files.append((try DatabaseName(parsing: other.database), other.file)) }
+    var read: Set<String> = []
+    for (database, name) in files {
+      let path = try await ExportFiles.blocking(.invalidArgument) { try source.path(name, in: source.root) }
+      // A file for a database: what is read is bounded by what lies there, whatever names it.
+      guard read.insert(path).inserted else {
+        throw .invalidArgument("The export names \(path) for more than one database.")
+      }
+      try await exports.load(path, in: source, into: database)
+    }
+    if let directory = manifest.database {
+      if products.contains(.database) {
+        try await realtime.load(directory, in: source)
+      } else {
+        log.warning("the Realtime Databases of the import are left out: none is served here")
+      }
+    }
+    for name in manifest.unknown {
+      log.warning(
+        "a part of the import is left out: this server has no such emulator",
+        metadata: ["part": "\(name.prefix(100))"])
+    }
   }
 }

@@ -2,90 +2,133 @@
 //
 // Inside the directory, not next to it, so that one that is mounted can be replaced, too. The manifest comes last: a
 // directory that has it is whole.
+//
+// Invariants: one process at a time replaces what a directory holds; at every moment a power cut, or the end of the
+// process, leaves the old export or the new one whole, be it in a folder of ours, from where the next one to come puts it
+// back (`ExportDirectory+Recovery.swift`); whoever is told that an export is there has it on disk.
 
 import FirestoreModel
-import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
 
 struct ExportDirectory: Sendable {
-  private static let stagingPrefix = ".hearth-export-"
-
   private let path: String
+  private let lock: DirectoryLock
+  private let id: String
   /// Where the export is written.
   let staging: String
 
-  /// Makes the directory, if it is missing, and room in it.
+  /// Makes the directory, if it is missing, puts right what an export left there that did not end, and makes room.
   /// - Throws: INVALID_ARGUMENT or FAILED_PRECONDITION for one that may not be replaced.
   init(_ path: String) throws {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw FirestoreError.invalidArgument("An export needs the path of a directory.")
     }
-    try ExportFiles.makeDirectories(path)
-    guard ExportFiles.isDirectory(path) else {
+    guard !ExportFiles.exists(path) || ExportFiles.isDirectory(path) else {
       throw FirestoreError.failedPrecondition("\(path) is no directory.")
     }
-    let real = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-    let here = URL(fileURLWithPath: FileManager.default.currentDirectoryPath).resolvingSymlinksInPath().path
+    try ExportFiles.makeDirectories(path)
+    let real = try ExportFiles.realPath(path)
+    let here = try ExportFiles.realPath(".")
     guard real != "/", here != real, !here.hasPrefix(real + "/") else {
       throw FirestoreError.failedPrecondition(
         "An export may not replace the current directory or one above it: \(path). Choose a directory of its own."
       )
     }
-    let names = try FileManager.default.contentsOfDirectory(atPath: real)
-    guard names.contains(ExportManifest.fileName) || names.allSatisfy({ $0.hasPrefix(Self.stagingPrefix) })
-    else {
+    guard let lock = try DirectoryLock.take(real) else { throw Self.isHeld(path) }
+    try Self.recover(real)
+    let names = try ExportFiles.names(in: real)
+    guard names.contains(ExportManifest.fileName) || names.isEmpty else {
       throw FirestoreError.failedPrecondition(
         "\(path) is not empty and holds no export (no \(ExportManifest.fileName)), so it is not replaced. Choose "
           + "another directory, or empty this one.")
     }
     self.path = real
-    staging = "\(real)/\(Self.stagingPrefix)\(UUID().uuidString)"
-    try ExportFiles.makeDirectories(staging)
+    self.lock = lock
+    id = Folder.newID
+    staging = Folder.staged.path(id, in: real)
+    guard mkdir(staging, 0o777) == 0 else { throw ExportFiles.Failure("make the directory", staging) }
   }
 
-  /// Puts the export into the place of what was there, which comes back if that fails.
+  static func isHeld(_ path: String) -> FirestoreError {
+    .failedPrecondition("Another process is exporting to \(path). Wait for it, or choose another directory.")
+  }
+
+  /// Puts the export into the place of what was there, which comes back if that fails. Returns once it is on disk.
   func replace(with manifest: ExportManifest) throws {
     try ExportFiles.write(manifest.json, to: "\(staging)/\(ExportManifest.fileName)")
-    let files = FileManager.default
-    let aside = "\(path)/\(Self.stagingPrefix)\(UUID().uuidString)"
-    try ExportFiles.makeDirectories(aside)
-    var away: [String] = []
-    var here: [String] = []
-    do {
-      // The old manifest goes first and the new one comes last, so that no half of either passes for a whole export.
-      // What other exports have begun to write is theirs.
-      let old = try files.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(Self.stagingPrefix) }
-      for name in old.sorted(by: Self.manifestFirst) {
-        try files.moveItem(atPath: "\(path)/\(name)", toPath: "\(aside)/\(name)")
-        away.append(name)
+    try ExportFiles.syncDirectories(staging)
+    let old = Folder.old.path(id, in: path)
+    let new = Folder.new.path(id, in: path)
+    let names = try ExportFiles.names(in: path).filter { Folder(of: $0) == nil }
+    do throws(ExportFiles.Failure) {
+      if !names.isEmpty {
+        guard mkdir(old, 0o777) == 0 else { throw ExportFiles.Failure("make the directory", old) }
+        try ExportFiles.syncDirectory(path)
+        try Self.moveAway(names, from: path, to: old)
       }
-      for name in try files.contentsOfDirectory(atPath: staging).sorted(by: Self.manifestFirst).reversed() {
-        try files.moveItem(atPath: "\(staging)/\(name)", toPath: "\(path)/\(name)")
-        here.append(name)
-      }
+      // From here on the new export is the one that is put in place whatever happens.
+      try ExportFiles.move(staging, to: new)
+      try ExportFiles.syncDirectory(path)
+      try Self.moveExport(from: new, to: path)
     } catch {
-      for name in here { try? files.removeItem(atPath: "\(path)/\(name)") }
-      for name in away.reversed() {
-        try? files.moveItem(atPath: "\(aside)/\(name)", toPath: "\(path)/\(name)")
-      }
-      // Only if it is empty: what could not be put back stays.
-      if (try? files.contentsOfDirectory(atPath: aside).isEmpty) == true {
-        try? files.removeItem(atPath: aside)
-      }
-      throw FirestoreError.internalError(
-        "The export in \(path) could not be replaced: \((error as NSError).localizedDescription)")
+      takeBack(old, new)
+      throw FirestoreError.internalError("The export in \(path) could not be replaced: \(error.message)")
     }
-    try? files.removeItem(atPath: aside)
-    try? files.removeItem(atPath: staging)
+    for folder in [old, new] { try? ExportFiles.remove(folder) }
+    lock.release()
   }
 
-  private static func manifestFirst(_ a: String, _ b: String) -> Bool {
-    a == ExportManifest.fileName && b != a
+  /// Undoes as much of a replacement as can be undone; what cannot, the next one to come puts right.
+  private func takeBack(_ old: String, _ new: String) {
+    do throws(ExportFiles.Failure) {
+      if ExportFiles.exists(new) {
+        let written = try ExportFiles.names(in: path).filter { Folder(of: $0) == nil }
+        try Self.moveAway(written, from: path, to: new)
+        try ExportFiles.move(new, to: staging)
+      }
+      guard ExportFiles.exists(old) else { return }
+      try Self.moveExport(from: old, to: path)
+      try ExportFiles.remove(old)
+    } catch {}
+  }
+
+  /// Moves what an export has, its manifest first: without it, what still lies there passes for no export.
+  private static func moveAway(
+    _ names: [String], from source: String, to target: String
+  ) throws(ExportFiles.Failure) {
+    try move(names.filter { $0 == ExportManifest.fileName }, from: source, to: target)
+    try move(names.filter { $0 != ExportManifest.fileName }, from: source, to: target)
+  }
+
+  /// Moves an export to where it is to be found, its manifest last.
+  static func moveExport(from source: String, to target: String) throws(ExportFiles.Failure) {
+    let names = try ExportFiles.names(in: source)
+    try move(names.filter { $0 != ExportManifest.fileName }, from: source, to: target)
+    try move(names.filter { $0 == ExportManifest.fileName }, from: source, to: target)
+  }
+
+  /// Moves files between two directories. Returns once that is on disk, in the one where they arrive first.
+  private static func move(
+    _ names: [String], from source: String, to target: String
+  ) throws(ExportFiles.Failure) {
+    guard !names.isEmpty else { return }
+    for name in names { try ExportFiles.move("\(source)/\(name)", to: "\(target)/\(name)") }
+    try ExportFiles.syncDirectory(target)
+    try ExportFiles.syncDirectory(source)
   }
 
   /// Removes what was written so far.
   func abandon() async {
-    _ = try? await ExportFiles.blocking(.internalError) { [staging] in
-      try FileManager.default.removeItem(atPath: staging)
+    _ = try? await ExportFiles.blocking(.internalError) { [staging, lock] in
+      defer { lock.release() }
+      try ExportFiles.remove(staging)
     }
   }
 }

@@ -8,7 +8,6 @@
 // The last member is ours: the suite's own exports hold one Firestore database, and its importer reads past the member.
 
 import FirestoreModel
-import Foundation
 import RealtimeModel
 
 /// What an export's directory holds.
@@ -37,13 +36,10 @@ struct ExportManifest: Sendable {
 
   /// What a directory holds: by its manifest, or, without one, as a bare export of one product.
   /// - Throws: INVALID_ARGUMENT, or a failure to read a file.
-  init(directory: String) throws {
-    guard ExportFiles.isDirectory(directory) else {
-      throw FirestoreError.invalidArgument("Directory \"\(directory)\" does not exist.")
-    }
-    let path = "\(directory)/\(Self.fileName)"
-    let names = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+  init(_ source: ExportSource) throws {
+    let names = try ExportFiles.names(in: source.root)
     if names.contains(Self.fileName) {
+      let path = try source.path(Self.fileName, in: source.root)
       try self.init(json: try ExportFiles.read(path, atMost: Self.maximumBytes), path)
     } else if let file = names.first(where: { $0.hasSuffix(ExportMetadata.overallSuffix) }) {
       self.init(version: "")
@@ -53,7 +49,7 @@ struct ExportManifest: Sendable {
       database = "."
     } else {
       throw FirestoreError.invalidArgument(
-        "\(directory) holds no export: neither \(Self.fileName), nor a file *\(ExportMetadata.overallSuffix), nor "
+        "\(source.root) holds no export: neither \(Self.fileName), nor a file *\(ExportMetadata.overallSuffix), nor "
           + "a Realtime Database's *.json.")
     }
   }
@@ -71,8 +67,13 @@ struct ExportManifest: Sendable {
     version = root["version"]?.string ?? ""
     if let part = root["firestore"] { firestore = try text(part, "metadata_file") }
     if let part = root["database"] { database = try text(part, "path") }
-    for other in root["hearth"]?["databases"]?.array ?? [] {
-      others.append(Other(database: try text(other, "database"), file: try text(other, "metadata_file")))
+    if let list = root["hearth"]?["databases"] {
+      guard let list = list.array else {
+        throw FirestoreError.invalidArgument("\(path) names no databases where they must be an array.")
+      }
+      for other in list {
+        others.append(Other(database: try text(other, "database"), file: try text(other, "metadata_file")))
+      }
     }
     unknown = root.members.map(\.key).filter { !Self.known.contains($0) }
   }

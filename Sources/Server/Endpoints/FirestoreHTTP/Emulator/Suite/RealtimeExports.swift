@@ -1,7 +1,6 @@
 // Realtime Databases as files: one JSON text a namespace, with priorities, written and read a piece at a time.
 
 import FirestoreModel
-import Foundation
 import Logging
 import RealtimeEngine
 import RealtimeModel
@@ -32,7 +31,10 @@ struct RealtimeExports: Sendable {
           failure = error
         }
         // The descriptor is closed whatever came before.
-        _ = try await ExportFiles.blocking(.internalError) { ExportFiles.end(file) }
+        let isWhole = failure == nil
+        try await ExportFiles.blocking(.internalError) {
+          if isWhole { try ExportFiles.finish(file, path) } else { ExportFiles.drop(file) }
+        }
         if let failure { throw failure }
       }
     } catch {
@@ -40,20 +42,22 @@ struct RealtimeExports: Sendable {
     }
   }
 
-  /// Puts the value of every `directory/<namespace>.json` into the place of what the namespace holds.
-  /// - Parameter other: the name of a file in the directory that is no namespace's.
-  func load(_ directory: String, leavingOut other: String?) async throws(FirestoreError) {
+  /// Puts the value of every `directory/<namespace>.json` into the place of what the namespace holds. Where the manifest
+  /// lies in that directory, it is no namespace's.
+  func load(_ directory: String, in source: ExportSource) async throws(FirestoreError) {
     guard let engine else { return }
-    let names = try await ExportFiles.blocking(.invalidArgument) {
-      guard ExportFiles.isDirectory(directory) else {
-        throw FirestoreError.invalidArgument("Directory \"\(directory)\" does not exist.")
+    let files = try await ExportFiles.blocking(.invalidArgument) {
+      let real = try source.path(directory, in: source.root)
+      guard ExportFiles.isDirectory(real) else {
+        throw FirestoreError.invalidArgument("\(real) is no directory.")
       }
-      return try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+      return try ExportFiles.names(in: real).filter { name in
+        name.hasSuffix(".json") && (real != source.root || name != ExportManifest.fileName)
+      }.map { (namespace: String($0.dropLast(5)), path: try source.path($0, in: real)) }
     }
-    for name in names where name.hasSuffix(".json") && name != other {
-      let path = "\(directory)/\(name)"
+    for (namespace, path) in files {
       do {
-        let database = try await engine.database(String(name.dropLast(5)))
+        let database = try await engine.database(namespace)
         let limits = RealtimeEndpointLimits()
         let writing = try await database.beginImport(
           at: .root, mostBytes: limits.importBytes, as: .administrator)
