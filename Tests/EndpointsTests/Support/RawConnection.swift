@@ -10,6 +10,8 @@ final class RawConnection: Sendable {
     case closed
   }
 
+  private static let first = "first"
+
   private let channel: any Channel
   private let mailbox: Mailbox<Event>
 
@@ -24,6 +26,7 @@ final class RawConnection: Sendable {
     let channel = try await ClientBootstrap(group: group)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(First(), name: first)
           if let tls {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
@@ -41,6 +44,20 @@ final class RawConnection: Sendable {
 
   func send(_ bytes: [UInt8]) async throws {
     try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
+  }
+
+  /// Says that nothing more is sent; under TLS by its own end, too.
+  func finishSending() async throws { try await channel.close(mode: .output).get() }
+
+  /// Ends the socket's direction alone, under whatever lies over it.
+  func cutSending() async throws {
+    let channel = channel
+    try await channel.eventLoop.submit {
+      let promise = channel.eventLoop.makePromise(of: Void.self)
+      let first = try channel.pipeline.syncOperations.context(name: Self.first)
+      first.close(mode: .output, promise: promise)
+      return promise.futureResult
+    }.get().get()
   }
 
   /// Everything up to the close of the connection.
@@ -68,6 +85,11 @@ final class RawConnection: Sendable {
 
   func close() async {
     try? await channel.close().get()
+  }
+
+  /// Marks the end of the pipeline at the socket.
+  private final class First: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
   }
 
   private final class Collector: ChannelInboundHandler {

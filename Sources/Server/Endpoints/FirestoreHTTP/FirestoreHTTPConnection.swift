@@ -152,6 +152,7 @@ extension PlainHTTPService {
       try pipeline.addHandler(FirestoreHTTPDrainHandler(connection))
       try pipeline.addHTTP1Server(limits)
       try pipeline.addHandler(FirestoreHTTPHandler(connection, isHTTP2: false))
+      try pipeline.allowHalfClosure(true)
     }
   }
 

@@ -25,6 +25,11 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private var isLast = false
   /// Whether a request was given its answer, or is being served, and what comes of it is dropped.
   private var isAnswered = false
+  /// Whether an answer was given whole and its end has yet to follow.
+  private var isEnding = false
+  /// Whether the last answer was said, and only the end of what the peer sends is waited for.
+  private var isLingering = false
+  private var peerHasFinished = false
   private var exchange: HTTPExchange?
   private var delivery: AnswerDelivery?
 
@@ -67,8 +72,22 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if event is RequestBodyIsLate {
       refuse(FirestoreError(.deadlineExceeded, "The request did not arrive whole in time."), .requestTimeout)
+    } else if case .inputClosed? = event as? ChannelEvent, !isHTTP2 {
+      inputClosed(context)
     }
     context.fireUserInboundEventTriggered(event)
+  }
+
+  /// The peer sends nothing more. What it asked is answered, and nothing comes behind; of an answer that lasts, whoever
+  /// asked is gone.
+  private func inputClosed(_ context: ChannelHandlerContext) {
+    peerHasFinished = true
+    isLast = true
+    let isAnswering = isEnding || head != nil && isAnswered
+    guard isLingering || !isAnswering || exchange?.endsWithPeer == true else { return }
+    // The end of an answer before may have been written and not flushed.
+    context.flush()
+    context.close(promise: nil)
   }
 
   /// The port drains: what waits for nothing ends now, what is being answered is answered first.
@@ -258,6 +277,7 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
     } else {
       // A request that was refused midway is not made whole by what still comes of it.
       let isWhole = requestEnded
+      isEnding = true
       last.assumeIsolated().whenComplete { result in
         guard case .success = result else { return self.context?.close(promise: nil) ?? () }
         self.writeEnd(isWhole)
@@ -272,9 +292,11 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
     guard let context else { return }
     let written = context.eventLoop.makePromise(of: Void.self)
     if isLast {
-      requestEnded = isWhole
+      requestEnded = isWhole || peerHasFinished
       close(context, after: written.futureResult)
     }
+    // Behind it the next request may begin at once.
+    isEnding = isLast
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
   }
 
@@ -290,7 +312,10 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
       written.whenComplete { _ in channel.close(promise: nil) }
     } else {
       let grace = shared.port.lingerTimeout
-      written.whenComplete { _ in channel.closeLingering(grace) }
+      written.assumeIsolated().whenComplete { _ in
+        self.isLingering = true
+        if self.peerHasFinished { channel.close(promise: nil) } else { channel.closeLingering(grace) }
+      }
     }
   }
 }

@@ -52,6 +52,8 @@ final class HTTPExchange {
 
   let eventLoop: any EventLoop
   let localAddress: SocketAddress?
+  /// Whether the answer goes on until somebody ends it, as the end of what the peer sends does, too.
+  private(set) var endsWithPeer = false
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
   private var tasks: [Task<Void, Never>] = []
@@ -108,6 +110,8 @@ final class HTTPExchange {
     output.abort()
     end()
   }
+
+  func endWithPeer() { endsWithPeer = true }
 
   func write(_ bytes: ByteBuffer) {
     if case .streaming = phase { output?.write(bytes) }
@@ -171,6 +175,9 @@ final class HTTPResponder: Sendable {
 
   /// Answers the request as a whole. CORS headers, the length and the connection's fate are added.
   func answer(_ answer: HTTPAnswer) { onLoop { $0.answer(answer) } }
+
+  /// Says that the answer goes on until somebody ends it: whoever has finished sending waits for it no longer.
+  func endWithPeer() { onLoop { $0.endWithPeer() } }
 
   /// Begins an answer whose body follows by ``send(_:)`` and ends by ``finish()``.
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) {

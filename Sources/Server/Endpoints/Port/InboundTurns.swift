@@ -227,6 +227,15 @@ extension Channel {
   }
 }
 
+extension ChannelPipeline.SynchronousOperations {
+  /// Whether a peer that has finished sending may still be answered. The handlers behind are told, and close a
+  /// connection that nobody waits for an answer on; under TLS they are told by its own end, and a mere end of the
+  /// connection is an error.
+  func allowHalfClosure(_ allowed: Bool) throws {
+    try handler(type: InboundTurns.self).endsWithPeer = !allowed
+  }
+}
+
 /// The connections of one event loop that wait for their turns.
 ///
 /// `@unchecked Sendable`: each is reached through a variable of its event loop's thread only, and touched there alone.

@@ -50,7 +50,7 @@ extension RealtimeHTTPHandler {
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     let channel = context.channel
     do {
-      try channel.allowHalfClosure(false)
+      try channel.pipeline.syncOperations.allowHalfClosure(false)
       let frames = SocketFrameDecoder(maximumFrameBytes: endpoint.limits.messageBytes)
       try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
         by: frames, SocketHandler(shared, user: user, incoming: frames))

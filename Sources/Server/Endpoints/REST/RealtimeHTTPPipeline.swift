@@ -15,11 +15,8 @@ extension ChannelPipeline.SynchronousOperations {
       AnswerHeaders(),
     ])
     try addHandler(RequestDeadlines(connection.port, head: connection.port.requestHeadTimeout))
-    let handler = RealtimeHTTPHandler(connection, isHTTP2: false)
-    try addHandler(handler)
-    // Under TLS the end of what a peer sends ends the connection.
-    let channel = try context(handler: handler).channel
-    if (try? context(name: PortProtocols.encryption)) == nil { try channel.allowHalfClosure(true) }
+    try addHandler(RealtimeHTTPHandler(connection, isHTTP2: false))
+    try allowHalfClosure(true)
   }
 
   /// Takes everything of HTTP out of the pipeline and puts a WebSocket in its place. An idle connection then
@@ -42,12 +39,5 @@ extension ChannelPipeline.SynchronousOperations {
     // No end of a read follows what it held, and the answers wait for one.
     removed.futureResult.assumeIsolated().whenComplete { _ in socket.readIsComplete() }
     removeHandler(requests, promise: removed)
-  }
-}
-
-extension Channel {
-  /// Whether a peer that has finished sending may still be answered.
-  func allowHalfClosure(_ allowed: Bool) throws {
-    try pipeline.syncOperations.handler(type: InboundTurns.self).endsWithPeer = !allowed
   }
 }

@@ -36,6 +36,7 @@ struct WebChannelService: Sendable {
         }
       case .back(let id, let asked):
         let session = try session(id, stream)
+        responder.endWithPeer()
         session.onLoop { $0.open(asked, request) }
       case .terminate(let id):
         sessions.responder(id, stream)?.onLoop { $0.close() }
