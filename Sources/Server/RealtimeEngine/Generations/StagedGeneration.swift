@@ -1,6 +1,9 @@
 // A generation that is filled in small commits beside the sequencer, before one small commit puts it into its place.
 //
-// Invariants: nobody sees its rows before; if it never finds its place, whoever held it last has it cleared, and what a
+// A few of these commits are under way at once, so that they share syncs instead of each waiting for its own.
+//
+// Invariants: nobody sees its rows before; commits are sequenced in the order of what they bring, and it is put into its
+// place only once all of them are durable; if it never finds its place, whoever held it last has it cleared, and what a
 // killed server left is cleared at the next start.
 
 import OrderedStore
@@ -12,6 +15,7 @@ final class StagedGeneration: Sendable {
   private let store: any OrderedDatabase
   private let cleaner: Cleaner
   private let priority = Guarded(false)
+  private let flights = Guarded(Flights())
   /// Whether one of its rows is, or has, a priority.
   var hasPriority: Bool { priority.withLock { $0 } }
   var limits: StagingLimits { cleaner.limits }
@@ -37,12 +41,12 @@ final class StagedGeneration: Sendable {
     return StagedGeneration(number, store, cleaner)
   }
 
-  /// Adds rows by their paths relative to the location; of two with one path the later counts. Returns when they are
-  /// durable.
+  /// Adds rows by their paths relative to the location; of two with one path the later counts. Returns when there is room
+  /// for more: they are durable once ``settle()`` has returned.
+  /// - Throws: why an earlier commit failed.
   func add(_ rows: [StagedRow]) async throws {
-    let prefix = RowKeys.prefix(ofGeneration: number)
     note(rows[...])
-    _ = try await store.execute(validating: nil) { writer in
+    try await commit { writer, prefix in
       for row in rows { try writer.set(prefix + row.path, row.value) }
     }
   }
@@ -53,7 +57,7 @@ final class StagedGeneration: Sendable {
     }
   }
 
-  /// Adds and removes rows, in order and in small commits. Returns when everything is durable.
+  /// Adds and removes rows, in order and in small commits. Returns when there is room for more, as ``add(_:)``.
   func carryOut(_ steps: [StagedStep]) async throws {
     note(
       steps.lazy.compactMap { step -> StagedRow? in
@@ -62,12 +66,75 @@ final class StagedGeneration: Sendable {
     var done = 0
     while done < steps.count {
       let from = done
-      done = try await store.execute(validating: nil) { [number, limits] writer in
-        try StagedStep.carryOut(
-          steps[from...], RowKeys.prefix(ofGeneration: number), limits, in: writer)
-      }.result
+      let end = StagedStep.endOfAdditions(steps[from...], limits)
+      if end > from {
+        try await commit { writer, prefix in
+          for case .add(let row) in steps[from..<end] { try writer.set(prefix + row.path, row.value) }
+        }
+        done = end
+      } else {
+        // How many rows go only the commit knows, and whether that was all.
+        done = try await store.execute(validating: nil) { [number, limits] writer in
+          try StagedStep.carryOut(
+            steps[from...], RowKeys.prefix(ofGeneration: number), limits, in: writer)
+        }.result
+      }
     }
   }
+
+  // MARK: Commits under way
+
+  private struct Flights {
+    var count = 0
+    var failure: (any Error)?
+    /// Whoever fills the generation, and how many may be under way when it goes on.
+    var waiting: (most: Int, continuation: CheckedContinuation<Void, any Error>)?
+  }
+
+  /// Begins a commit once there is room for it.
+  private func commit(
+    _ body: @escaping @Sendable (any Sequenced, _ prefix: [UInt8]) throws -> Void
+  ) async throws {
+    try await wait(atMost: limits.commitsInFlight - 1)
+    flights.withLock { $0.count += 1 }
+    let prefix = RowKeys.prefix(ofGeneration: number)
+    // It holds the generation, which nobody clears before.
+    store.execute(validating: nil) { writer in
+      try body(writer, prefix)
+    } answer: { outcome in
+      self.land(outcome.map { _ in })
+    }
+  }
+
+  private func land(_ outcome: Result<Void, any Error>) {
+    let (resumed, failure) = flights.withLock { flights in
+      flights.count -= 1
+      if case .failure(let error) = outcome, flights.failure == nil { flights.failure = error }
+      guard let waiting = flights.waiting, flights.failure != nil || flights.count <= waiting.most else {
+        return (CheckedContinuation<Void, any Error>?.none, flights.failure)
+      }
+      flights.waiting = nil
+      return (waiting.continuation, flights.failure)
+    }
+    if let failure { resumed?.resume(throwing: failure) } else { resumed?.resume() }
+  }
+
+  /// Waits until so many commits are under way at most.
+  private func wait(atMost most: Int) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      let outcome = flights.withLock { flights -> Result<Void, any Error>? in
+        if let failure = flights.failure { return .failure(failure) }
+        if flights.count <= most { return .success(()) }
+        flights.waiting = (most, continuation)
+        return nil
+      }
+      if let outcome { continuation.resume(with: outcome) }
+    }
+  }
+
+  /// Waits until everything that was added is durable.
+  /// - Throws: why a commit failed.
+  func settle() async throws { try await wait(atMost: 0) }
 
   /// The rows that were added, under the keys that they will have at a location.
   func read<Result: Sendable>(
@@ -93,6 +160,17 @@ enum StagedStep: Sendable {
   case add(StagedRow)
   /// Removes what was added at and below a path.
   case remove([UInt8])
+
+  /// Where the additions end that one commit should bring, from the first step on.
+  fileprivate static func endOfAdditions(_ steps: ArraySlice<StagedStep>, _ limits: StagingLimits) -> Int {
+    var bytes = 0
+    for (position, step) in zip(steps.indices, steps) {
+      guard case .add(let row) = step, position - steps.startIndex < limits.stepRows, bytes < limits.stepBytes
+      else { return position }
+      bytes += row.size
+    }
+    return steps.endIndex
+  }
 
   /// Carries out as many steps as one commit should; the position of the first that is not done.
   fileprivate static func carryOut(

@@ -28,6 +28,7 @@ struct StagedWrite: Sendable {
   private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
     let walk = LeafWalk(node, generation.limits)
     while let rows = walk.next() { try await generation.add(rows) }
+    try await generation.settle()
     return walk.deferred
   }
 }

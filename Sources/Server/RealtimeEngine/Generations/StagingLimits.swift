@@ -21,6 +21,8 @@ struct StagingLimits: Sendable {
   /// The most rows, and bytes of them, that one commit brings beforehand.
   var stepRows = 512
   var stepBytes = 128 << 10
+  /// How many such commits are under way at once. Each waits for a sync, which they share.
+  var commitsInFlight = 4
   /// The most rows that one commit clears in the background, and bytes of their keys.
   var cleanedRows = 256
   var cleanedBytes = 64 << 10

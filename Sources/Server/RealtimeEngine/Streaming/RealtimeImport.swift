@@ -1,7 +1,7 @@
 // A value that is too large for memory on its way in: JSON becomes rows of a generation of its own while it arrives, and
 // one small commit puts them into the place of what was there.
 //
-// Invariants: what is held is a piece of the text and its rows; nobody sees anything before the end, nor ever if there is
+// Invariants: what is held is a piece of the text and its rows, and those of the few commits under way; nobody sees anything before the end, nor ever if there is
 // none; whoever listens is told then, as of any other write.
 
 import OrderedStore
@@ -37,7 +37,8 @@ public actor RealtimeImport {
   /// How many values have come.
   public var values: Int { tree.values }
 
-  /// Adds the next piece of the JSON text; returns once its rows are on disk.
+  /// Adds the next piece of the JSON text; returns once there is room for more: all rows but those of the last few commits
+  /// are on disk.
   /// - Throws: ``RealtimeModel/RealtimeError`` for what cannot be stored; nothing is written then, nor by later calls.
   public func add(_ piece: [UInt8]) async throws(RealtimeError) {
     bytes += piece.count
@@ -54,6 +55,7 @@ public actor RealtimeImport {
   public func finish() async throws(RealtimeError) {
     try await read { (reader, tell) throws(RealtimeError) in try reader.finish(tell) }
     isOver = true
+    do { try await generation.settle() } catch { throw RealtimeError(storeError: error) }
     _ = try await database.call(.place(path, ImportedTree(generation, tree)), as: caller)
   }
 
