@@ -1,6 +1,7 @@
 // A request of long polling, from its parameters.
 
 import NIOHTTP1
+import RealtimeModel
 
 /// What a browser's poll asks for.
 enum LongPollRequest: Sendable {
@@ -100,16 +101,10 @@ extension Segment {
 
 /// Names and passwords of long-polling sessions: 22 letters and digits, some 130 bits of the system's randomness.
 enum LongPollName {
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
-
-  static func make() -> String {
-    var random = SystemRandomNumberGenerator()
-    let symbols = (0..<22).map { _ in alphabet[Int.random(in: alphabet.indices, using: &random)] }
-    return String(decoding: symbols, as: UTF8.self)
-  }
+  static func make() -> String { RandomName.make(22) }
 
   /// Whether a text may stand in a script or a page.
   static func isValid(_ text: String) -> Bool {
-    (1...64).contains(text.utf8.count) && text.utf8.allSatisfy(alphabet.contains)
+    (1...64).contains(text.utf8.count) && RandomName.isMadeOfSymbols(text)
   }
 }

@@ -20,6 +20,8 @@ final class BodyQueue: Sendable {
     var pieces: CircularBuffer<ByteBuffer> = []
     var bytes = 0
     var end: Next?
+    var isHeld = false
+    var taker: CheckedContinuation<Next, Never>?
 
     /// Adds bytes, to those before them if both are few.
     mutating func append(_ piece: ByteBuffer) {
@@ -34,8 +36,6 @@ final class BodyQueue: Sendable {
         pieces.append(piece)
       }
     }
-    var isHeld = false
-    var taker: CheckedContinuation<Next, Never>?
   }
 
   private static let highBytes = 512 << 10

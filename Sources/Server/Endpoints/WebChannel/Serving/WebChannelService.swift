@@ -5,6 +5,7 @@ import GRPCFraming
 import NIOCore
 import NIOHPACK
 import NIOHTTP1
+import RealtimeModel
 
 /// Serves the channels of both streams.
 struct WebChannelService: Sendable {
@@ -120,10 +121,6 @@ struct WebChannelService: Sendable {
     conversation.begin(call, body, request)
   }
 
-  /// 128 random bits in the alphabet of URLs.
-  private static func randomID() -> String {
-    var random = SystemRandomNumberGenerator()
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    return String((0..<22).map { _ in alphabet[Int(random.next() & 63)] })
-  }
+  /// Some 130 random bits.
+  private static func randomID() -> String { RandomName.make(22) }
 }
