@@ -1,6 +1,5 @@
 // Listening: every snapshot is the result of its query at its time; nothing is missed, doubled or split.
 
-import EmbeddedStore
 import FirestoreModel
 import OrderedStore
 import Testing
@@ -8,13 +7,13 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite(.timeLimit(.minutes(10))) struct WatchTests {
-  private static func listen(
+  static func listen(
     _ fixture: EngineFixture, _ client: WatchClient, as caller: Caller = .administrator
   ) async throws -> WatchStream {
     try await fixture.engine.watch(fixture.database, as: caller, output: client)
   }
 
-  private static func query(
+  static func query(
     _ fixture: EngineFixture, _ structured: StructuredQuery
   ) -> WatchTarget.Selection { .query(Query(parent: fixture.root, structured)) }
 
@@ -354,203 +353,5 @@ import Testing
     stream.close()
     stream = try await Self.listen(fixture, client)
     stream.close()
-  }
-
-  // MARK: Resuming
-
-  @Test("a resumed target gets exactly what it missed, also after a restart", arguments: [1, 2])
-  func resumeAfterRestart(seed: UInt64) async throws {
-    let directory = try TemporaryDirectory()
-    var model = RandomModel(seed: seed, database: DatabaseName(project: "demo"))
-    var documents: [ResourcePath: MapValue] = [:]
-    func change(_ fixture: EngineFixture, _ count: Int) async throws -> Timestamp {
-      var last = Timestamp.epoch
-      for _ in 0..<count {
-        let path = model.path()
-        let fields = model.chance(30) ? nil : model.fields()
-        documents[path] = fields
-        let response =
-          if let fields { try await fixture.set(path, fields) } else { try await fixture.delete(path) }
-        last = response.commitTime ?? last
-      }
-      return last
-    }
-    var targets: [Int32: (query: Query, normalized: NormalizedQuery)] = [:]
-    var held: [Int32: [ResourcePath: StoredDocument]] = [:]
-    var token: [UInt8] = []
-    for run in 0..<3 {
-      let store = try await EmbeddedStore.open(directory: directory.path, EmbeddedOptions())
-      let fixture = try EngineFixture(store: store)
-      if run == 0 { _ = try await change(fixture, 40) }
-      while targets.count < 10 {
-        let query = model.query(root: fixture.root)
-        guard let normalized = try? NormalizedQuery(query) else { continue }
-        targets[Int32(targets.count) * 2 + 2] = (query, normalized)
-      }
-      let client = WatchClient()
-      let stream = try await Self.listen(fixture, client)
-      for (id, target) in targets {
-        stream.addTarget(
-          WatchTarget(id: id, .query(target.query), start: run == 0 ? .beginning : .resumeToken(token)))
-      }
-      try await eventually("all are current") {
-        client.view.current.count == 10 && !client.view.snapshots.isEmpty
-      }
-      let view = client.view
-      #expect(view.violations == [])
-      for (id, target) in targets {
-        // What the client held, with what the resumed stream said since.
-        var mine = held[id] ?? [:]
-        for response in view.responses {
-          switch response {
-          case .documentChange(let document, let ids, let removed):
-            if ids.contains(id) { mine[document.name.path] = document }
-            if removed.contains(id) { mine[document.name.path] = nil }
-          case .documentDelete(let name, _, let removed), .documentRemove(let name, _, let removed):
-            if removed.contains(id) { mine[name.path] = nil }
-          case .targetChange(let change): #expect(change.kind != .reset)
-          case .existenceFilter: break
-          }
-        }
-        held[id] = mine
-        let expected = Set(naiveResult(target.normalized, documents, fixture.database))
-        #expect(Set(mine.keys) == expected, "run \(run): \(target.normalized.canonicalForm)")
-        for (path, document) in mine {
-          #expect(try document.fields() == target.normalized.projected(documents[path] ?? [:]))
-        }
-      }
-      token = view.token
-      stream.close()
-      _ = try await change(fixture, 25)
-      await fixture.engine.shutDown()
-      try await store.close()
-    }
-  }
-
-  @Test("a resumed stream sends only what has changed")
-  func resumeSendsChangesOnly() async throws {
-    let fixture = try EngineFixture()
-    for index in 0..<200 {
-      try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
-    }
-    let first = WatchClient()
-    let stream = try await Self.listen(fixture, first)
-    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { !first.view.snapshots.isEmpty }
-    let token = first.view.token
-    stream.close()
-    try await fixture.set("c/d7", ["n": 1_000])
-    try await fixture.delete("c/d8")
-    try await fixture.set("other/d", [:])
-    let second = WatchClient()
-    let resumed = try await Self.listen(fixture, second)
-    resumed.addTarget(
-      WatchTarget(
-        id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
-        expectedCount: 200))
-    try await eventually("it is current") { !second.view.snapshots.isEmpty }
-    let changed = second.view.responses.filter {
-      switch $0 {
-      case .documentChange, .documentDelete, .documentRemove: true
-      default: false
-      }
-    }
-    #expect(changed.count == 2)
-    resumed.close()
-  }
-
-  @Test("an unknown token resets the target and sends all with an existence filter")
-  func unknownTokenResets() async throws {
-    let fixture = try EngineFixture()
-    for id in ["a", "b"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
-    for token in [
-      [1, 2, 3], ResumeToken.encode(Version(microseconds: 5)),
-      ResumeToken.encode(Version(microseconds: .max)),
-    ] {
-      let client = WatchClient()
-      let stream = try await Self.listen(fixture, client)
-      stream.addTarget(
-        WatchTarget(
-          id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
-          expectedCount: 3))
-      try await eventually("it is current") { !client.view.snapshots.isEmpty }
-      let view = client.view
-      #expect(view.documents[2]?.count == 2)
-      let isReset = view.responses.contains {
-        if case .targetChange(let change) = $0 { change.kind == .reset } else { false }
-      }
-      #expect(isReset)
-      #expect(view.filters[2]?.count == 2)
-      let names = try #require(view.filters[2]?.names)
-      #expect(names.mightContain(try fixture.name("c/a").description))
-      #expect(!names.mightContain(try fixture.name("c/gone").description))
-      #expect(view.violations.isEmpty)
-      stream.close()
-    }
-  }
-
-  // MARK: Access
-
-  @Test("who may not read gets REMOVE, and loses a target when the permission goes")
-  func permissionIsLost() async throws {
-    let fixture = try EngineFixture(policy: FlagPolicy())
-    let flag = Write(.update(try fixture.name("flags/open"), fields: ["on": true]))
-    try await fixture.commit([flag, Write(.update(try fixture.name("c/a"), fields: [:]))])
-    let client = WatchClient()
-    let stream = try await Self.listen(fixture, client, as: .anonymous)
-    stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { client.view.current == [2] && !client.view.snapshots.isEmpty }
-    try await fixture.set("flags/open", ["on": false])
-    try await eventually("it is taken away") { client.view.removed[2]??.code == .permissionDenied }
-    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is refused") { client.view.removed[4]??.code == .permissionDenied }
-    let refused = await failure {
-      try await fixture.engine.getDocument(try fixture.name("c/a"), as: .anonymous)
-    }
-    #expect(refused?.code == .permissionDenied)
-    let write = Write(.update(try fixture.name("c/a"), fields: ["x": 1]))
-    let unwritten = await failure {
-      try await fixture.engine.commit(in: fixture.database, [write], as: .anonymous)
-    }
-    #expect(unwritten?.code == .permissionDenied)
-    #expect(try await fixture.get("c/a") == [:])
-  }
-
-  @Test("without credentials production answers UNAUTHENTICATED, and unknown databases NOT_FOUND")
-  func productionRefuses()
-    async throws
-  {
-    let store = try MemoryStore()
-    let engine = FirestoreEngine(
-      store: store, policy: ProductionPolicy(), options: .init(createsDatabases: false))
-    let database = DatabaseName(project: "demo")
-    let name = try #require(DocumentName(database: database, path: "c/d"))
-    let missing = await failure { try await engine.getDocument(name, as: .administrator) }
-    #expect(missing?.code == .notFound)
-    #expect(missing?.message.contains("does not exist") == true)
-    try await engine.createDatabase(database)
-    #expect(try await engine.databaseNames() == [database])
-    #expect(await failure { try await engine.getDocument(name, as: .anonymous) }?.code == .unauthenticated)
-    let write = Write(.update(name, fields: [:]))
-    #expect(
-      await failure { try await engine.commit(in: database, [write], as: .anonymous) }?.code
-        == .unauthenticated)
-    _ = try await engine.commit(in: database, [write], as: .administrator)
-  }
-}
-
-/// Anonymous callers may do everything while `flags/open` says so.
-private struct FlagPolicy: AccessPolicy {
-  func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
-
-  func decide(
-    _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
-    view: any AccessView
-  ) throws -> AccessDecision {
-    guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {
-      return .denied
-    }
-    let isOpen = try view.document(flag)?.fields()["on"] == .boolean(true)
-    return isOpen ? AccessDecision(denial: nil, dependencies: [flag]) : .denied
   }
 }
