@@ -303,8 +303,16 @@ struct TransportTests {
     let conversation = try await open(client, "Converse")
     try await conversation.send(raw: framed([1]))
     guard case .metadata = try await conversation.next() else { throw DeadlinePassed() }
-    async let stopped: Void = echo.stop()
+    let call = try await open(client, "Echo")
+    try await call.send(raw: ByteBuffer(bytes: [0, 0, 0]))
+    // An answer on the same connection shows that the call has arrived.
+    try await expectEcho(client)
+    async let stopped: Void = echo.port.drain(grace: .seconds(60))
     #expect(try await conversation.status().code == .unavailable)
+    try await call.send(raw: ByteBuffer(bytes: [0, 1, 7]), endStream: true)
+    guard case .metadata = try await call.next() else { throw DeadlinePassed() }
+    #expect(try await call.next() == .message(ByteBuffer(bytes: [7])))
+    #expect(try await call.status() == .ok)
     await stopped
     #expect(echo.port.connectionCount == 0)
     try await client.channel.closeFuture.get()

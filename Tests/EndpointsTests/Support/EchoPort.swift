@@ -36,6 +36,12 @@ struct EchoPort {
           buffer.writeGRPCMessage(bytes: message.readableBytesView)
           return buffer
         },
+        // Answers with a mebibyte.
+        "Large": .unary { _, _ in
+          var buffer = ByteBuffer()
+          buffer.writeGRPCMessage(bytes: [UInt8](repeating: 1, count: 1 << 20))
+          return buffer
+        },
         "Fail": .unary { _, _ in throw GRPCStatus(.failedPrecondition, "Käse 100%") },
         "Crash": .unary { _, _ in throw DeadlinePassed() },
         "Hang": .unary { _, _ in

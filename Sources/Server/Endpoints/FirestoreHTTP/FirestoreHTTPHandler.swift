@@ -177,6 +177,8 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
       let exchange = HTTPExchange(self, on: context.eventLoop)
       self.exchange = exchange
       shared.service.serve(request, HTTPResponder(exchange), on: shared)
+      // Over HTTP/2 a request may cross the news that the port drains.
+      if shared.isDraining { self.exchange?.drain() }
     } catch {
       write(.error(.invalidArgument(error.message)))
     }

@@ -1,7 +1,8 @@
 // The pipeline of one HTTP/2 connection: frames, streams, budgets against floods, and a graceful end.
 //
 // Invariants: the peer's pings are answered, and never punished while it asks and is answered; a peer that floods resets
-// or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish.
+// or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish;
+// what is wrong with one stream ends that stream alone.
 
 import Logging
 import NIOCore
@@ -16,7 +17,7 @@ enum HTTP2Connection {
     let lifetime = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: channel.eventLoop,
       configuration: .init(
-        maxIdleTime: limits.idleTimeout, maxAge: nil, maxGraceTime: .seconds(8),
+        maxIdleTime: limits.idleTimeout, maxAge: nil, maxGraceTime: nil,
         keepalive: .init(pingInterval: limits.keepAliveInterval, ackTimeout: limits.keepAliveTimeout)))
     let pipeline = channel.pipeline.syncOperations
     try pipeline.addHandler(
@@ -24,16 +25,27 @@ enum HTTP2Connection {
         allowed: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
     )
     try pipeline.addHandler(HTTP2FloodHandler(limits, log))
+    let wire = HTTP2Wire(limits)
+    let open = HTTP2Streams(limits, wire)
+    let admission = NIOLoopBound(open, eventLoop: channel.eventLoop)
+    try pipeline.addHandler(wire)
     _ = try pipeline.configureHTTP2Pipeline(
       mode: .server,
       connectionConfiguration: connection(limits),
       streamConfiguration: stream(limits),
-      streamDelegate: lifetime.http2StreamDelegate
+      streamDelegate: HTTP2StreamCounter(streams: admission, lifetime: lifetime.http2StreamDelegate)
     ) { stream in
-      stream.eventLoop.makeCompletedFuture { try streams(stream) }
+      stream.eventLoop.makeCompletedFuture {
+        guard admission.value.admit() else {
+          return try stream.pipeline.syncOperations.addHandler(RefusedStreamHandler())
+        }
+        try streams(stream)
+      }
     }
+    let end = HTTP2EndHandler(wire, open)
+    try pipeline.addHandler(end)
     try pipeline.addHandler(lifetime)
-    try pipeline.addHandler(ConnectionErrorHandler())
+    try pipeline.addHandler(HTTP2CutHandler(end))
     // NIOHTTP2Handler activates itself when it joins; what follows it must be told.
     try pipeline.context(handlerType: NIOHTTP2Handler.self).fireChannelActive()
   }
@@ -41,12 +53,13 @@ enum HTTP2Connection {
   private static func connection(_ limits: HTTP2Limits) -> NIOHTTP2Handler.ConnectionConfiguration {
     var configuration = NIOHTTP2Handler.ConnectionConfiguration()
     configuration.initialSettings = [
-      HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.maximumConcurrentStreams),
+      // `HTTP2Wire` tells the client the true limit, and `HTTP2Streams` keeps it.
+      HTTP2Setting(parameter: .maxConcurrentStreams, value: Int(Int32.max)),
       HTTP2Setting(parameter: .maxHeaderListSize, value: limits.maximumHeaderListSize),
       HTTP2Setting(parameter: .initialWindowSize, value: limits.streamWindow),
     ]
     configuration.targetWindowSize = limits.connectionWindow
-    configuration.maximumRecentlyResetStreams = 200
+    configuration.maximumRecentlyResetStreams = 500
     // A connection may be old: the rate below says more than the sum.
     configuration.maximumConnectionGlitches = .max
     // `HTTP2FloodHandler` has counted these, and by what they are answered with.
@@ -68,15 +81,4 @@ enum HTTP2Connection {
 
   /// More frames than can come within a nanosecond.
   private static let uncounted = 64
-}
-
-/// Closes a connection whose framing is broken. The HTTP/2 handler has sent GOAWAY with the reason by then; errors
-/// of single streams do not come this way.
-private final class ConnectionErrorHandler: ChannelInboundHandler {
-  typealias InboundIn = HTTP2Frame
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if error is NIOHTTP2Errors.StreamError { return }
-    context.channel.cutOff()
-  }
 }

@@ -42,6 +42,8 @@ public struct PortLimits: Sendable {
 public struct HTTP2Limits: Sendable {
   /// Streams open at once; the peer is told so in SETTINGS.
   public var maximumConcurrentStreams = 1_000
+  /// Streams beyond that within 30 seconds, each of which is refused, before the connection is ended.
+  public var maximumRefusals = 1_000
   /// A request's header block after decompression, in bytes: room for a long token.
   public var maximumHeaderListSize = 64 << 10
   /// Bytes the peer may send ahead on one stream, and on the connection as a whole.

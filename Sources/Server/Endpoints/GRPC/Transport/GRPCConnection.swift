@@ -18,6 +18,7 @@ final class GRPCConnection {
   private var bufferedBytes = 0
   let answers: GRPCAnswerQueue
   private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
+  private var isDraining = false
 
   init(
     methods: GRPCMethods, limits: PortLimits, channel: any Channel, log: Logger,
@@ -50,9 +51,10 @@ final class GRPCConnection {
   /// The answer where the server has no room for what is asked.
   var noMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
-  /// Conversations never end by themselves: on drain they are asked to.
+  /// Conversations never end by themselves: on drain they are asked to, and so are those that begin later.
   func add(_ handler: GRPCStreamHandler) {
     conversations[ObjectIdentifier(handler)] = handler
+    if isDraining { handler.drain() }
   }
 
   func remove(_ handler: GRPCStreamHandler) {
@@ -60,7 +62,8 @@ final class GRPCConnection {
   }
 
   func drain() {
-    for handler in conversations.values { handler.drain() }
+    isDraining = true
+    for handler in Array(conversations.values) { handler.drain() }
   }
 }
 

@@ -1,0 +1,152 @@
+// The bytes of one HTTP/2 connection, beneath the handler that makes frames of them. What that handler would take too
+// strictly goes past it here: GOAWAY, behind which it would hold any frame of a new stream against the connection; the
+// number of streams that may be open, which it makes an error of the connection; the client's acknowledgement of it.
+//
+// Invariants: behind the end of the connection nothing is handed on; the last frames are given time to arrive, since a
+// connection that is closed over unread bytes is reset, and a reset destroys what the peer has not read.
+
+import NIOCore
+import NIOHTTP2
+
+final class HTTP2Wire: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// How long the peer's end is waited for once everything was sent.
+  private static let linger = TimeAmount.seconds(1)
+  private static let goAwayBytes = 17
+  /// SETTINGS_MAX_CONCURRENT_STREAMS.
+  private static let streamsSetting = UInt16(3)
+
+  private enum Phase {
+    case open
+    /// Everything is sent, then the peer's end is awaited.
+    case finishing
+    /// As far as the handlers behind know, the connection is gone.
+    case broken
+  }
+
+  /// The streams that the client is told it may have open.
+  private let announcedStreams: Int
+  private var hasAnnouncedStreams = false
+  private var opening: HTTP2Opening
+  private var phase = Phase.open
+  private var readsNoMore = false
+  private var closing: Scheduled<Void>?
+  private var context: ChannelHandlerContext?
+  /// The code of the GOAWAY that was written last, if that was the last write.
+  private(set) var lastGoAway: UInt32?
+
+  init(_ limits: HTTP2Limits) {
+    announcedStreams = limits.maximumConcurrentStreams
+    opening = HTTP2Opening(limits)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    closing?.cancel()
+    self.context = nil
+  }
+
+  // MARK: From the socket
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard case .open = phase else { return }
+    if opening.isOver { return context.fireChannelRead(data) }
+    let passed = opening.pass(unwrapInboundIn(data))
+    if passed.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(passed)) }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    closing?.cancel()
+    if case .broken = phase { return }
+    context.fireChannelInactive()
+  }
+
+  // MARK: From the frames' handler
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    guard case .open = phase else { return promise?.fail(ChannelError.outputClosed) ?? () }
+    let bytes = unwrapOutboundIn(data)
+    lastGoAway = bytes.readableBytes == Self.goAwayBytes ? Self.goAwayCode(bytes) : nil
+    if hasAnnouncedStreams { return context.write(data, promise: promise) }
+    hasAnnouncedStreams = true
+    context.write(wrapOutboundOut(Self.settings(bytes, streams: announcedStreams)), promise: promise)
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if !readsNoMore { context.read() }
+  }
+
+  // MARK: The end
+
+  /// Tells the client the last stream that is served, past the frames' handler.
+  func goAway(_ last: HTTP2StreamID, _ code: HTTP2ErrorCode) {
+    guard case .open = phase, let context else { return }
+    var frame = context.channel.allocator.buffer(capacity: Self.goAwayBytes)
+    frame.writeInteger(UInt32(8) << 8 | 7)
+    frame.writeInteger(UInt8(0))
+    frame.writeInteger(UInt32(0))
+    frame.writeInteger(UInt32(truncatingIfNeeded: Int(last)))
+    frame.writeInteger(UInt32(code.networkCode))
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+  }
+
+  /// Closes the connection once all that was written has gone out and the peer has ended its side, or has not in time.
+  func finish(within time: TimeAmount) {
+    guard case .open = phase, let context else { return }
+    phase = .finishing
+    end(context, within: time)
+  }
+
+  /// Ends a connection that is broken, of which only the reason still goes out.
+  /// - Parameter reading: whether the peer's end is worth waiting for.
+  func fail(reading: Bool) {
+    guard case .open = phase, let context else { return }
+    phase = .broken
+    readsNoMore = !reading
+    end(context, within: Self.linger)
+    // Not now: the frames' handler may be in the middle of what came.
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    context.eventLoop.execute { bound.value.context?.fireChannelInactive() }
+  }
+
+  private func end(_ context: ChannelHandlerContext, within time: TimeAmount) {
+    close(in: time, context)
+    context.flush()
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    let ended = context.eventLoop.makePromise(of: Void.self)
+    ended.futureResult.whenComplete { result in
+      guard let context = bound.value.context else { return }
+      bound.value.close(in: (try? result.get()) == nil ? .zero : Self.linger, context)
+    }
+    context.close(mode: .output, promise: ended)
+  }
+
+  private func close(in time: TimeAmount, _ context: ChannelHandlerContext) {
+    closing?.cancel()
+    let channel = context.channel
+    closing = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+  }
+
+  // MARK: Frames
+
+  private static func goAwayCode(_ frame: ByteBuffer) -> UInt32? {
+    let start = frame.readerIndex
+    guard frame.getInteger(at: start, as: UInt32.self) == 8 << 8 | 7 else { return nil }
+    return frame.getInteger(at: start + 13)
+  }
+
+  /// The first frame of the server, with another number of streams in it.
+  private static func settings(_ frame: ByteBuffer, streams: Int) -> ByteBuffer {
+    var frame = frame
+    for index in stride(from: frame.readerIndex + 9, to: frame.writerIndex, by: 6)
+    where frame.getInteger(at: index) == streamsSetting {
+      frame.setInteger(UInt32(clamping: streams), at: index + 2)
+    }
+    return frame
+  }
+}

@@ -1,0 +1,172 @@
+// What is wrong with one stream of HTTP/2 ends that stream, and what is wrong with the connection ends it with a reason.
+
+import NIOCore
+import NIOHPACK
+import Testing
+
+@testable import Endpoints
+
+@Suite("One stream's errors", .timeLimit(.minutes(10)))
+struct StreamErrorTests {
+  private typealias Code = FrameConnection.Code
+
+  private func withConnection(
+    _ limits: PortLimits = PortLimits(), settled: Bool = true,
+    _ body: (EchoPort, FrameConnection) async throws -> Void
+  ) async throws {
+    let echo = try await EchoPort.start(limits: limits)
+    let client = try await FrameConnection.open(port: echo.port.port, settled: settled)
+    do {
+      try await body(echo, client)
+    } catch {
+      await client.close()
+      await echo.stop()
+      throw error
+    }
+    await client.close()
+    await echo.stop()
+  }
+
+  /// Begins a conversation and waits until it has answered.
+  private func converse(_ client: FrameConnection, stream: Int) async throws {
+    try await client.request(stream, FrameConnection.call("Converse"), [1], end: false)
+    _ = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
+  }
+
+  /// Shows that the conversation goes on.
+  private func expectConversation(_ client: FrameConnection, stream: Int) async throws {
+    try await client.send(FrameConnection.message(stream, [7], end: false))
+    let frames = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
+    guard case .data(_, let bytes, false)? = frames.last else {
+      Issue.record("the conversation ended: \(frames)")
+      return
+    }
+    #expect(Array(bytes.readableBytesView) == [0, 0, 0, 0, 1, 7])
+  }
+
+  enum Malformed: CaseIterable {
+    case upperCase, connection, encoding, lateMethod, noPath, tooMuchBody, tooLittleBody, noEnd
+
+    var fields: [(String, String)] {
+      let call = FrameConnection.call("Echo")
+      switch self {
+      case .upperCase: return call + [("Upper", "x")]
+      case .connection: return call + [("connection", "close")]
+      case .encoding: return call.filter { $0.0 != "te" } + [("te", "gzip")]
+      case .lateMethod: return Array(call.dropFirst() + call.prefix(1))
+      case .noPath: return call.filter { $0.0 != ":path" }
+      case .tooMuchBody: return call + [("content-length", "3")]
+      case .tooLittleBody: return call + [("content-length", "300")]
+      case .noEnd: return call
+      }
+    }
+  }
+
+  @Test("A malformed request is reset and its connection's other calls go on", arguments: Malformed.allCases)
+  func malformed(_ kind: Malformed) async throws {
+    try await withConnection { _, client in
+      try await converse(client, stream: 1)
+      if kind == .noEnd {
+        // A second block of headers that does not end the stream is no trailers.
+        let heads = try client.head(3, kind.fields) + client.head(3, [("x", "y")])
+        try await client.send(heads + FrameConnection.message(3, [1], end: true))
+      } else {
+        try await client.request(3, kind.fields, [1])
+      }
+      let frames = try await client.frames { if case .reset(3, _) = $0 { true } else { false } }
+      #expect(frames.last == .reset(stream: 3, code: Code.protocolError))
+      try await expectConversation(client, stream: 1)
+      // What was on its way behind the reset is dropped, and the next call is served.
+      try await client.send(FrameConnection.message(3, [2], end: true))
+      try await client.request(5, FrameConnection.call("Echo"), [1])
+      #expect(try await client.status(of: 5) == 0)
+    }
+  }
+
+  @Test("Many malformed requests end their connection, with a reason")
+  func flood() async throws {
+    var limits = PortLimits()
+    limits.http2.maximumStreamErrors = 300
+    try await withConnection(limits) { _, client in
+      let fields = FrameConnection.call("Echo", [("connection", "close")])
+      // More than that of a connection over its whole life is no flood yet.
+      for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
+      try await client.request(501, FrameConnection.call("Echo"), [1])
+      #expect(try await client.status(of: 501) == 0)
+      do {
+        for index in 0..<100 { try await client.request(503 + 2 * index, fields) }
+      } catch {}  // The connection may go while the flood is still being written.
+      let frames = try await client.frames { _ in false }
+      let reasons = frames.filter { if case .goAway = $0 { true } else { false } }
+      #expect(reasons == [.goAway(last: 0, code: Code.enhanceYourCalm)])
+    }
+  }
+
+  @Test("A stream beyond those that may be open is refused, and the others go on", arguments: [true, false])
+  func tooManyStreams(settled: Bool) async throws {
+    var limits = PortLimits()
+    limits.http2.maximumConcurrentStreams = 120
+    try await withConnection(limits, settled: settled) { _, client in
+      // Also before the client has heard of the limit.
+      for index in 0..<120 {
+        try await client.request(1 + 2 * index, FrameConnection.call("Converse"), [1], end: false)
+      }
+      var answers = 0
+      while answers < 120 { if case .data = try await client.next() { answers += 1 } }
+      for stream in [241, 243] {
+        try await client.request(stream, FrameConnection.call("Converse"), [1], end: false)
+        let frames = try await client.frames { if case .reset = $0 { true } else { false } }
+        #expect(frames.last == .reset(stream: stream, code: Code.refusedStream))
+        try await client.send(FrameConnection.message(stream, [2], end: true))
+      }
+      try await expectConversation(client, stream: 1)
+      try await expectConversation(client, stream: 239)
+      // One that ends makes room.
+      try await client.send(FrameConnection.frame(0, 1, 1))
+      #expect(try await client.status(of: 1) == 0)
+      try await client.request(245, FrameConnection.call("Echo"), [1])
+      #expect(try await client.status(of: 245) == 0)
+    }
+  }
+
+  @Test("The settings name the limit of streams")
+  func settings() async throws {
+    try await withConnection(settled: false) { _, client in
+      guard case .settings(let settings) = try await client.next() else { throw DeadlinePassed() }
+      #expect(settings[3] == 1_000)
+    }
+  }
+
+  @Test("Streams without end beyond the limit end their connection, with a reason")
+  func refusalFlood() async throws {
+    var limits = PortLimits()
+    limits.http2.maximumConcurrentStreams = 1
+    limits.http2.maximumRefusals = 100
+    try await withConnection(limits) { _, client in
+      do {
+        for index in 0..<200 {
+          try await client.request(1 + 2 * index, FrameConnection.call("Converse"), [1], end: false)
+        }
+      } catch {}  // The connection may go while the flood is still being written.
+      let frames = try await client.frames { _ in false }
+      #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
+    }
+  }
+
+  @Test("What breaks the connection ends it with a reason")
+  func connectionErrors() async throws {
+    for bytes in [
+      FrameConnection.frame(0, 0, 9, [1]), FrameConnection.frame(0, 0, 0, [1]),
+      FrameConnection.frame(8, 0, 0, [0, 0, 0, 0]), FrameConnection.frame(4, 1, 0),
+    ] {
+      try await withConnection { _, client in
+        try await converse(client, stream: 1)
+        try await client.send(bytes)
+        let frames = try await client.frames { _ in false }
+        #expect(
+          frames == [.goAway(last: FrameConnection.largestStream, code: Code.protocolError), .closed],
+          "\(bytes)")
+      }
+    }
+  }
+}

@@ -1,0 +1,169 @@
+// An HTTP/2 connection whose client writes every frame by hand, also such as no library would, and reads frames one by
+// one. Nothing is answered by itself: neither pings nor settings.
+
+import GRPCFraming
+import NIOCore
+import NIOHPACK
+
+final class FrameConnection {
+  /// What of the server's frames tests look at; window updates are left out.
+  enum Frame: Equatable {
+    case data(stream: Int, ByteBuffer, end: Bool)
+    case headers(stream: Int, HPACKHeaders, end: Bool)
+    case reset(stream: Int, code: Int)
+    case settings([Int: Int])
+    case settingsAck
+    case ping([UInt8], ack: Bool)
+    case goAway(last: Int, code: Int)
+    case other(type: Int)
+    case closed
+  }
+
+  /// The codes of errors that tests name.
+  enum Code {
+    static let noError = 0
+    static let protocolError = 1
+    static let streamClosed = 5
+    static let refusedStream = 7
+    static let enhanceYourCalm = 11
+  }
+
+  static let largestStream = Int(Int32.max)
+
+  private let connection: RawConnection
+  private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+  private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
+  private var received = ByteBuffer()
+
+  private init(_ connection: RawConnection) { self.connection = connection }
+
+  /// Connects and says hello.
+  /// - Parameter settled: whether the server's settings are taken in and acknowledged.
+  static func open(port: Int, settled: Bool = true) async throws -> FrameConnection {
+    let this = FrameConnection(try await RawConnection.connect(port: port))
+    try await this.connection.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + frame(4, 0, 0))
+    if settled {
+      try await this.send(frame(4, 1, 0))
+      while try await this.next() != .settingsAck {}
+    }
+    return this
+  }
+
+  func send(_ bytes: [UInt8]) async throws { try await connection.send(bytes) }
+
+  func close() async { await connection.close() }
+
+  // MARK: Frames of the client
+
+  static func frame(_ type: UInt8, _ flags: UInt8, _ stream: Int, _ payload: [UInt8] = []) -> [UInt8] {
+    var buffer = ByteBuffer()
+    buffer.writeInteger(UInt32(payload.count) << 8 | UInt32(type))
+    buffer.writeInteger(flags)
+    buffer.writeInteger(UInt32(stream))
+    buffer.writeBytes(payload)
+    return Array(buffer.readableBytesView)
+  }
+
+  /// The fields of a call of the echo service.
+  static func call(_ method: String, _ more: [(String, String)] = []) -> [(String, String)] {
+    [
+      (":method", "POST"), (":path", "/\(EchoPort.service)/\(method)"), (":scheme", "http"),
+      (":authority", "localhost"), ("content-type", "application/grpc"), ("te", "trailers"),
+    ] + more
+  }
+
+  /// Sends HEADERS, and a message if there is one.
+  func request(
+    _ stream: Int, _ fields: [(String, String)], _ message: [UInt8]? = nil, end: Bool = true
+  ) async throws {
+    var bytes = try head(stream, fields, end: end && message == nil)
+    if let message { bytes += Self.message(stream, message, end: end) }
+    try await send(bytes)
+  }
+
+  func head(_ stream: Int, _ fields: [(String, String)], end: Bool = false) throws -> [UInt8] {
+    var block = ByteBuffer()
+    try encoder.encode(headers: HPACKHeaders(fields), to: &block)
+    return Self.frame(1, end ? 5 : 4, stream, Array(block.readableBytesView))
+  }
+
+  static func message(_ stream: Int, _ message: [UInt8], end: Bool) -> [UInt8] {
+    var framed = ByteBuffer()
+    framed.writeGRPCMessage(bytes: message)
+    return frame(0, end ? 1 : 0, stream, Array(framed.readableBytesView))
+  }
+
+  /// Lets the server send more.
+  func openWindows(_ stream: Int, by bytes: UInt32) async throws {
+    var increment = ByteBuffer()
+    increment.writeInteger(bytes)
+    let payload = Array(increment.readableBytesView)
+    try await send(Self.frame(8, 0, 0, payload) + Self.frame(8, 0, stream, payload))
+  }
+
+  func acknowledge(_ ping: [UInt8]) async throws { try await send(Self.frame(6, 1, 0, ping)) }
+
+  // MARK: Frames of the server
+
+  /// The next frame that is no window update.
+  func next() async throws -> Frame {
+    while true {
+      if let frame = try take() {
+        if frame == .other(type: 8) { continue }
+        return frame
+      }
+      guard case .bytes(var bytes) = try await connection.next() else { return .closed }
+      received.writeBuffer(&bytes)
+    }
+  }
+
+  /// The frames up to the first that is asked for, or to the end.
+  func frames(until isLast: (Frame) -> Bool) async throws -> [Frame] {
+    var frames: [Frame] = []
+    while true {
+      let frame = try await next()
+      frames.append(frame)
+      if frame == .closed || isLast(frame) { return frames }
+    }
+  }
+
+  /// The status a call ends with; nil if it does not end with one.
+  func status(of stream: Int) async throws -> Int? {
+    let frames = try await frames {
+      switch $0 {
+      case .headers(stream, _, true), .reset(stream, _): true
+      default: false
+      }
+    }
+    guard case .headers(_, let fields, _)? = frames.last else { return nil }
+    return fields.first(name: "grpc-status").flatMap { Int($0) }
+  }
+
+  private func take() throws -> Frame? {
+    guard let start: UInt32 = received.getInteger(at: received.readerIndex) else { return nil }
+    let length = Int(start >> 8)
+    guard received.readableBytes >= 9 + length else { return nil }
+    received.moveReaderIndex(forwardBy: 4)
+    let flags: UInt8 = received.readInteger() ?? 0
+    let stream = Int(received.readInteger(as: UInt32.self) ?? 0)
+    var payload = received.readSlice(length: length) ?? ByteBuffer()
+    let isEnd = flags & 1 != 0
+    switch start & 0xff {
+    case 0: return .data(stream: stream, payload, end: isEnd)
+    case 1: return .headers(stream: stream, try decoder.decodeHeaders(from: &payload), end: isEnd)
+    case 3: return .reset(stream: stream, code: Int(payload.readInteger(as: UInt32.self) ?? 0))
+    case 4:
+      if isEnd { return .settingsAck }
+      var settings: [Int: Int] = [:]
+      while let name: UInt16 = payload.readInteger(), let value: UInt32 = payload.readInteger() {
+        settings[Int(name)] = Int(value)
+      }
+      return .settings(settings)
+    case 6: return .ping(Array(payload.readableBytesView), ack: isEnd)
+    case 7:
+      let last = Int(payload.readInteger(as: UInt32.self) ?? 0)
+      return .goAway(last: last, code: Int(payload.readInteger(as: UInt32.self) ?? 0))
+    case let type: return .other(type: Int(type))
+    }
+  }
+}
