@@ -48,7 +48,7 @@ extension TransactionTests {
   @Test("leases end idle transactions after 60 s and busy ones after 270 s")
   func leases() async throws {
     let idle = try await fixture.begin()
-    fixture.clock.advance(by: EngineLimits.transactionIdle + 1)
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
     #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
     let busy = try await fixture.begin()
     for _ in 0..<5 {
