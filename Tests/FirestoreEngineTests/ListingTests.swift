@@ -145,18 +145,18 @@ import Testing
     let group = StructuredQuery(from: [.init("c", allDescendants: true)])
     let request = PartitionQueryRequest(Query(parent: fixture.root, group), count: 4)
     let token = PageToken(
-      of: try request.binding, version: Version(microseconds: 7), last: try fixture.name("c/a").path
+      of: try request.binding(.standard), version: Version(microseconds: 7), last: try fixture.name("c/a").path
     ).text
     var others = [PartitionQueryRequest](repeating: request, count: 3)
     others[0].count = 5
     others[1].query.structured.from = [.init("d", allDescendants: true)]
     others[2].query.parent = try #require(ParentName(database: fixture.database, path: "c/a"))
     for other in others {
-      #expect(throws: FirestoreError.self) { try PageToken(token, of: try other.binding) }
+      #expect(throws: FirestoreError.self) { try PageToken(token, of: try other.binding(.standard)) }
     }
     var larger = request
     larger.pageSize = 100
-    #expect(try PageToken(token, of: try larger.binding).last == fixture.name("c/a").path)
+    #expect(try PageToken(token, of: try larger.binding(.standard)).last == fixture.name("c/a").path)
   }
 
   @Test("bad listings are refused")

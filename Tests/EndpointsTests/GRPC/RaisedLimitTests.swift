@@ -1,6 +1,7 @@
 // Limits raised as far as they go, over a socket and to a directory: what is at the ceiling is stored, read back, queried,
 // listened to, exported and imported; one beyond is refused in the same words as ever, with the new number.
 
+import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
 import FirestoreWire

@@ -96,7 +96,9 @@ struct RandomProgram {
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for _ in 0..<(1 + values.below(4)) {
-      let path = values.path()
+      var path = values.path()
+      // An update may not name its own location.
+      if path.isRoot { path = path.child(Key(values.key())) }
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
       changes.append((path, values.node()))
     }

@@ -118,13 +118,11 @@ extension ListCollectionIDsRequest {
 
 extension PartitionQueryRequest {
   /// What its pages' tokens are bound to.
-  var binding: PageBinding {
-    get throws {
-      var binding = PageBinding("PartitionQuery")
-      binding.add(try PreparedQuery(query).normalized.canonicalForm)
-      binding.add("\(count)")
-      binding.add(consistency)
-      return binding
-    }
+  func binding(_ limits: FirestoreLimits) throws -> PageBinding {
+    var binding = PageBinding("PartitionQuery")
+    binding.add(try PreparedQuery(query, limits).normalized.canonicalForm)
+    binding.add("\(count)")
+    binding.add(consistency)
+    return binding
   }
 }

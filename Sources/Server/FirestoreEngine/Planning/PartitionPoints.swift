@@ -55,7 +55,7 @@ extension FirestoreDatabase {
     defer { endRead(session) }
     var last: ResourcePath?
     if !request.pageToken.isEmpty {
-      let token = try PageToken(request.pageToken, of: request.binding)
+      let token = try PageToken(request.pageToken, of: request.binding(options.limits.data))
       last = token.last
       if session.version == nil { session.version = token.version }
     }
@@ -64,7 +64,9 @@ extension FirestoreDatabase {
     }
     var token = ""
     if points.count > size, let version = session.version {
-      token = try PageToken(of: request.binding, version: version, last: points[size - 1].path).text
+      token = try PageToken(
+        of: request.binding(options.limits.data), version: version, last: points[size - 1].path
+      ).text
     }
     return PartitionQueryPage(points: Array(points.prefix(size)), nextPageToken: token)
   }
