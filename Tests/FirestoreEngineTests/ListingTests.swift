@@ -145,7 +145,8 @@ import Testing
     let group = StructuredQuery(from: [.init("c", allDescendants: true)])
     let request = PartitionQueryRequest(Query(parent: fixture.root, group), count: 4)
     let token = PageToken(
-      of: try request.binding(.standard), version: Version(microseconds: 7), last: try fixture.name("c/a").path
+      of: try request.binding(.standard), version: Version(microseconds: 7),
+      last: try fixture.name("c/a").path
     ).text
     var others = [PartitionQueryRequest](repeating: request, count: 3)
     others[0].count = 5

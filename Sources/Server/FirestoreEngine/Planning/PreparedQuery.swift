@@ -43,7 +43,9 @@ struct PreparedQuery: Sendable {
 
   /// Validates and normalises.
   /// - Throws: INVALID_ARGUMENT, with the product's messages.
-  init(_ query: Query, _ limits: FirestoreLimits) throws(FirestoreError) { content = try Content(query, limits) }
+  init(_ query: Query, _ limits: FirestoreLimits) throws(FirestoreError) {
+    content = try Content(query, limits)
+  }
 
   /// The query as it was asked: what tells equal listeners.
   var query: Query { content.query }
