@@ -152,7 +152,8 @@ struct ServeCommandTests {
     "--data": nil, "--ephemeral": nil, "--project": "demo-project", "--host": "127.0.0.1",
     "--firestore-port": "8080", "--database-port": "9000", "--hub-port": "4400", "--emulator": nil,
     "--allow-remote-emulator": nil, "--indexes": "automatic", "--import": nil, "--export-on-exit": nil,
-    "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--log-level": "notice",
+    "--tls-cert": nil, "--tls-key": nil, "--config": "firebase.json", "--limits": nil,
+    "--log-level": "notice",
   ]
 
   @Test("--help lists exactly the options there are, with their defaults")
