@@ -60,13 +60,13 @@ struct RaisedLimitTests {
     LimitCase(
       "bytes of all index entries", "The document's index entries are larger than 16777216 bytes in all."
     ) { excess in
-      // Each text has two entries, in either direction. Far beyond, and far below.
-      let texts = (0..<(excess > 0 ? 6_000 : 3_000)).map { number in
-        MapValue.Entry(
-          key: "f\(10_000 + number)", value: .string(String(repeating: "x", count: 1_490)))
-      }
+      // Each entry of an element has the field's name, the number, and 18 bytes more. Far beyond, and far below.
+      let elements = (0..<(excess > 0 ? 13_000 : 5_000)).map { Value.integer($0) }
       return LimitCase.request([
-        Write(.update(try LimitCase.name("c/d"), fields: MapValue(unsorted: texts)))
+        Write(
+          .update(
+            try LimitCase.name("c/d"),
+            fields: [String(repeating: "n", count: 1_400): .array(elements)]))
       ])
     },
     LimitCase("a request", "Request payload size exceeds the limit: 16777216 bytes.") { excess in
