@@ -5,6 +5,7 @@
 #      Database, all through a proxy that cuts connections (Tests/Clients/Web).
 #   2. Google's own integration tests of the Firestore SDK: of everything but pipelines and accounts, and but for the tests
 #      of bundles as JSON, which refuse to run outside a browser.
+# WRITES and CUTS say how much the first part writes, and how many milliseconds lie between two cuts.
 # Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised and node-faye-websocket.
 set -euo pipefail
 cd "$(dirname "$0")/.."
