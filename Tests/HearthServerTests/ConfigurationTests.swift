@@ -238,6 +238,24 @@ struct ConfigurationTests {
     #expect(error(file: file).contains("firebase.json: \(says)"), "\(error(file: file))")
   }
 
+  @Test(
+    "A member that stands twice in firebase.json is refused with its place: one could hide the other's rules")
+  func repeatedMember() {
+    let file = "{\n  \"firestore\": {\"rules\": \"a.rules\"},\n  \"firestore\": {}\n}"
+    let message = error(file: file)
+    #expect(
+      message.contains("firebase.json:3:16") && message.contains("'firestore' stands twice"), "\(message)")
+    #expect(error(file: #"{"emulators": {"hub": {"port": 1, "port": 2}}}"#).contains("'port' stands twice"))
+  }
+
+  @Test(
+    "A project's id is made of letters, digits and a few signs",
+    arguments: ["Bad Proj!", "", "-a", "a/b", "é"])
+  func projectID(id: String) {
+    #expect(error { $0.project = id }.contains("'\(id)' is not the id of a project"))
+    #expect(error { $0.project = "example.com:my-project_2" } == "")
+  }
+
   @Test("--config names another file, and it must exist")
   func otherFile() throws {
     let file = #"{"emulators": {"firestore": {"port": 7}}}"#

@@ -7,11 +7,9 @@ internal import OrderedStore
 final class RocksEngine: StorageEngine {
   private let handle: Guarded<RocksHandle?>
   private let closed = Guarded(false)
-  private let path: String
 
   /// Opens the engine of a directory. Blocks.
   init(_ directory: DataDirectory, _ options: EmbeddedOptions) throws {
-    path = directory.path
     handle = Guarded(try RocksHandle(directory, options, closed: closed))
   }
 
@@ -26,7 +24,7 @@ final class RocksEngine: StorageEngine {
     guard let batch = batch as? RocksBatch else { throw StoreError(.corrupted, "a batch of another engine") }
     guard let handle = handle.withLock({ $0 }) else { throw RocksEngine.isClosed }
     RocksHandle.countNothing()
-    try RocksError.check("writing to \(path)") { error in
+    try RocksError.check("writing") { error in
       rocksdb_write(handle.database, handle.synced, batch.inKeyOrder(), error)
     }
   }

@@ -115,9 +115,17 @@ enum RocksError {
   /// Turns RocksDB's text into an error and frees it.
   static func error(_ what: String, _ text: UnsafeMutablePointer<CChar>) -> any Error {
     defer { rocksdb_free(text) }
-    let message = String(cString: text)
+    let message = withoutDirectories(String(cString: text))
     if message.hasPrefix("Result incomplete") { return NotAtOnce() }
     if message.hasPrefix("Corruption") { return StoreError(.corrupted, "\(what): \(message)") }
     return StoreError.unavailable("\(what): \(message)")
+  }
+
+  /// Leaves of every path the file's name: the message goes to clients, whom the machine's directories don't concern.
+  static func withoutDirectories(_ message: String) -> String {
+    message.split(separator: " ", omittingEmptySubsequences: false).map { word in
+      guard word.hasPrefix("/"), let slash = word.lastIndex(of: "/") else { return word }
+      return word[word.index(after: slash)...]
+    }.joined(separator: " ")
   }
 }

@@ -3,6 +3,12 @@
 //     1 code | 2 message | 3 details: Any {1 type URL, 2 message}…
 //     BadRequest {1 violations: {1 field, 2 description}…}   ErrorInfo {1 reason, 2 domain}
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension GRPCStatus {
   /// Details of a status.
   public struct Details: Sendable, Hashable {
@@ -64,7 +70,9 @@ extension GRPCStatus {
       Self.append(2, Array(details.domain.utf8), to: &info)
       Self.append(Details.errorInfoType, info, to: &status)
     }
-    return Self.base64(status)
+    // gRPC writes its binary metadata without padding.
+    let text = Data(status).base64EncodedString()
+    return String(text.prefix { $0 != "=" })
   }
 
   private static func append(_ type: String, _ message: [UInt8], to status: inout [UInt8]) {
@@ -84,23 +92,5 @@ extension GRPCStatus {
     }
     bytes.append(UInt8(length))
     bytes += content
-  }
-
-  /// Base64 without padding, as gRPC writes its binary metadata.
-  private static func base64(_ bytes: [UInt8]) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var text: [UInt8] = []
-    var bits = 0
-    var count = 0
-    for byte in bytes {
-      bits = (bits << 8 | Int(byte)) & 0xFFFF
-      count += 8
-      while count >= 6 {
-        count -= 6
-        text.append(alphabet[bits >> count & 63])
-      }
-    }
-    if count > 0 { text.append(alphabet[bits << (6 - count) & 63]) }
-    return String(decoding: text, as: UTF8.self)
   }
 }

@@ -6,6 +6,12 @@
 import FirestoreModel
 import OrderedStore
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension MissingIndex {
   /// The error that the product answers with.
   func error(in database: DatabaseName) -> FirestoreError {
@@ -60,7 +66,8 @@ extension MissingIndex {
     if case .composite = self {
       append(3, field("__name__", index.namesDescend ? .descending : .ascending), to: &bytes)
     }
-    return MissingIndex.base64(bytes)
+    let text = Data(bytes).base64EncodedString().prefix { $0 != "=" }
+    return String(text.replacing("+", with: "-").replacing("/", with: "_"))
   }
 
   private func field(_ path: String, _ mode: CompositeIndex.Mode) -> [UInt8] {
@@ -88,17 +95,6 @@ extension MissingIndex {
     }
     bytes.append(UInt8(length))
     bytes += content
-  }
-
-  private static func base64(_ bytes: [UInt8]) -> String {
-    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-    var text = ""
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let part = bytes[start..<min(start + 3, bytes.count)]
-      let bits = part.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32((3 - part.count) * 8)
-      for place in 0...part.count { text.append(letters[Int(bits >> UInt32(18 - 6 * place) & 63)]) }
-    }
-    return text
   }
 }
 

@@ -20,6 +20,8 @@ struct FirebaseJSON: Equatable {
 
   /// - Parameter path: the file's name, for messages.
   init(_ bytes: [UInt8], path: String) throws(HearthError) {
+    // A member that stands twice could hide the one that names rules; and errors get their line and column.
+    _ = try LocatedJSON.parse(bytes, path: path)
     let json: JSONValue
     do {
       json = try JSONValue(json: Self.withoutComments(bytes), limits: JSONLimits(depth: 64, bytes: 4 << 20))

@@ -115,6 +115,11 @@ public struct HearthConfiguration: Sendable {
   /// Refuses combinations that would be unsafe, or cannot be.
   func validate() throws(HearthError) {
     try limits.validate()
+    guard Self.isProjectID(project) else {
+      throw HearthError(
+        "'\(project)' is not the id of a project (--project, or HEARTH_PROJECT): at most 128 letters, digits, '-', '_', "
+          + "'.' and ':', the first of them a letter or digit.")
+    }
     for (path, flag) in [(importedDirectory, "--import"), (exportOnExit, "--export-on-exit")]
     where path != nil {
       guard emulator else {
@@ -142,6 +147,20 @@ public struct HearthConfiguration: Sendable {
   private static func overlap(_ a: String, _ b: String) -> Bool {
     let (a, b) = (a == "localhost" ? "127.0.0.1" : a, b == "localhost" ? "127.0.0.1" : b)
     return a == b || [a, b].contains { $0 == "0.0.0.0" || $0 == "::" }
+  }
+
+  /// Whether a name can be a project's: it stands in paths of both products, and in names of hosts.
+  private static func isProjectID(_ name: String) -> Bool {
+    func isPlain(_ byte: UInt8) -> Bool {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+      default: false
+      }
+    }
+    return name.utf8.count <= 128 && name.utf8.first.map(isPlain) == true
+      && name.utf8.allSatisfy { isPlain($0) || "-_.:".utf8.contains($0) }
   }
 
   static func isLoopback(_ host: String) -> Bool {

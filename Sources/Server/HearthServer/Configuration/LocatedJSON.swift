@@ -16,14 +16,15 @@ struct LocatedJSON {
   var content: Content
   var offset: Int
 
-  /// Parses a file; comments count as space.
+  /// Parses a file; comments count as space. A member may stand once in its object, so that none hides another.
   /// - Throws: ``HearthError`` with line and column.
   static func parse(_ source: [UInt8], path: String) throws(HearthError) -> LocatedJSON {
     let bytes = FirebaseJSON.withoutComments(source)
+    var repeated: (key: String, offset: Int)?
     let result = bytes.withUnsafeBytes { bytes -> Result<LocatedJSON, JSONError> in
       do throws(JSONError) {
         var reader = try JSONReader(unsafeBytes: bytes, limits: JSONLimits(depth: 64, bytes: 4 << 20))
-        let value = try read(&reader)
+        let value = try read(&reader, &repeated)
         try reader.finish()
         return .success(value)
       } catch {
@@ -31,12 +32,19 @@ struct LocatedJSON {
       }
     }
     switch result {
-    case .success(let value): return value
+    case .success(let value):
+      guard let repeated else { return value }
+      throw HearthError(
+        "\(path):\(place(of: repeated.offset, in: source)): the member '\(repeated.key)' stands twice in its object. "
+          + "Leave one of them.")
     case .failure(let error): throw HearthError("\(path):\(place(of: error.offset, in: source)): \(error)")
     }
   }
 
-  private static func read(_ reader: inout JSONReader) throws(JSONError) -> LocatedJSON {
+  /// - Parameter repeated: gets the first member that stands twice in its object, and where its value is.
+  private static func read(
+    _ reader: inout JSONReader, _ repeated: inout (key: String, offset: Int)?
+  ) throws(JSONError) -> LocatedJSON {
     let kind = try reader.peekKind()
     let offset = reader.offset
     switch kind {
@@ -53,12 +61,17 @@ struct LocatedJSON {
     case .array:
       var elements: [LocatedJSON] = []
       try reader.beginArray()
-      while try reader.nextElement() { elements.append(try read(&reader)) }
+      while try reader.nextElement() { elements.append(try read(&reader, &repeated)) }
       return LocatedJSON(content: .array(elements), offset: offset)
     case .object:
       var members: [(key: String, value: LocatedJSON)] = []
+      var keys: Set<String> = []
       try reader.beginObject()
-      while let key = try reader.nextKey() { members.append((key, try read(&reader))) }
+      while let key = try reader.nextKey() {
+        let value = try read(&reader, &repeated)
+        if !keys.insert(key).inserted, repeated == nil { repeated = (key, value.offset) }
+        members.append((key, value))
+      }
       return LocatedJSON(content: .object(members), offset: offset)
     }
   }
