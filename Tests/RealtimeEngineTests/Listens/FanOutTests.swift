@@ -68,7 +68,7 @@ struct RealtimeFanOutTests {
     func listen(_ path: Path) -> Listener {
       let connection = ConnectionState(name: "\(path)", caller: .anonymous, sink: sink)
       let listener = Listener(connection: connection, name: ListenName(path: path, tag: nil), query: .default)
-      root.location(at: path).listeners.append(listener)
+      root.location(at: path).add(listener)
       return listener
     }
     var listeners = (0..<1_000).map { listen(Path("elsewhere/\($0)")) }
@@ -80,7 +80,7 @@ struct RealtimeFanOutTests {
       told.append("\(connection.name): \(push.text)")
     }
     #expect(told == ["a: d a/b {c:1}", "a/b/c: d a/b/c 1", "a/b/c/d: d a/b/c/d null"])
-    for listener in listeners { root.remove(listener) }
+    for listener in listeners { listener.location?.remove(listener) }
     #expect(root.isEmpty)
   }
 

@@ -1,36 +1,38 @@
-// The default listens of one connection by path, to know which of them lie below another: what happens there the
-// connection is told already.
+// Where the default listens of one connection lie, to know which of them lie below another: what happens there
+// the connection is told already.
+//
+// A listen that starts or ends costs the same however many there are. That it changes what others below it are
+// told is found out where a write comes by, which looks upwards from those that it visits.
 
-import RealtimeModel
-
-/// The paths of a connection's default listens.
+/// The locations of a connection's default listens.
 struct DefaultListens {
-  private var paths: Set<Path> = []
-  /// How many of the paths lie below each location above one of them.
-  private var below: [Path: Int] = [:]
+  private var locations: Set<ObjectIdentifier> = []
+  /// How often one was added or removed: what was found out before need not hold any more.
+  private(set) var changes = 0
+  /// How many locations were looked at to find what lies below another; for tests of the cost.
+  private(set) var looks = 0
 
-  mutating func insert(_ path: Path) {
-    guard paths.insert(path).inserted else { return }
-    for ancestor in path.ancestors { below[ancestor, default: 0] += 1 }
+  mutating func insert(_ location: ListenTrie) {
+    locations.insert(ObjectIdentifier(location))
+    changes += 1
   }
 
-  mutating func remove(_ path: Path) {
-    guard paths.remove(path) != nil else { return }
-    for ancestor in path.ancestors {
-      if let count = below[ancestor], count > 1 { below[ancestor] = count - 1 } else { below[ancestor] = nil }
+  /// Removes a location, which must still be there.
+  mutating func remove(_ location: ListenTrie) {
+    locations.remove(ObjectIdentifier(location))
+    changes += 1
+  }
+
+  /// Whether one of these listens lies above another of them.
+  mutating func lieAbove(_ location: ListenTrie) -> Bool {
+    // The one of which is asked is among them.
+    guard locations.count > 1 else { return false }
+    var above = location.parent
+    while let place = above {
+      looks += 1
+      if locations.contains(ObjectIdentifier(place)) { return true }
+      above = place.parent
     }
-  }
-
-  /// Whether a default listen lies above a path.
-  func shadow(_ path: Path) -> Bool { !paths.isEmpty && path.ancestors.contains { paths.contains($0) } }
-
-  /// Whether a default listen lies below a path.
-  func hasBelow(_ path: Path) -> Bool { below[path] != nil }
-}
-
-extension Path {
-  /// The locations above this one, from its parent to the root.
-  var ancestors: [Path] {
-    (0..<count).reversed().map { Path(keys: Array(keys.prefix($0))) }
+    return false
   }
 }

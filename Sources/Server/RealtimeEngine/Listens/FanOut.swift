@@ -10,7 +10,7 @@ import RealtimeModel
 
 /// Carries out steps. Touched by the one task that runs the stage.
 final class FanOut {
-  private let root = ListenTrie()
+  let root = ListenTrie()
   private var touched: [ConnectionState] = []
 
   /// Carries out the steps of one commit and delivers what follows.
@@ -24,9 +24,12 @@ final class FanOut {
         tell(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
+        if connection.isClosed { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
+        // Its end takes all of its listens.
+        if connection.isClosed { continue }
         stop(name, of: connection)
         if let revoked {
           tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
@@ -87,11 +90,10 @@ final class FanOut {
     let location = root.location(at: listen.path)
     var push: RealtimePush?
     if listener.isDefault {
-      location.listeners.append(listener)
+      location.add(listener)
       push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {
-      if location.queries == nil { location.queries = QueryLocation(node: node) }
-      let window = location.queries?.add(listener, prepared.location) ?? .empty
+      let window = location.add(listener, on: node, prepared.location)
       var unshared: RealtimePush?
       push = ListenAnswer(listen).push(for: window, nil, shared: &unshared)
       // Without an index the client chooses from all children; from then on it is told what changes in its window.
@@ -101,45 +103,26 @@ final class FanOut {
     }
     connection.output.listeners[name] = listener
     // Only now: the order that it may have been the only one to use is that of the new one.
-    if let replaced, !replaced.isDefault { root.remove(replaced) }
-    if listener.isDefault {
-      listener.isShadowed = connection.output.defaults.shadow(listen.path)
-      connection.output.defaults.insert(listen.path)
-      shadow(below: listen.path, of: connection)
-    }
+    if let replaced, !replaced.isDefault { replaced.location?.remove(replaced) }
+    if listener.isDefault { connection.output.defaults.insert(location) }
     if let push { tell(connection, .push(push)) }
   }
 
   private func stop(_ name: ListenName, of connection: ConnectionState) {
-    guard let listener = connection.output.listeners.removeValue(forKey: name) else { return }
-    root.remove(listener)
-    if listener.isDefault {
-      connection.output.defaults.remove(name.path)
-      shadow(below: name.path, of: connection)
-    }
+    guard let listener = connection.output.listeners.removeValue(forKey: name),
+      let location = listener.location
+    else { return }
+    if listener.isDefault { connection.output.defaults.remove(location) }
+    location.remove(listener)
   }
 
   private func end(_ connection: ConnectionState) {
-    for listener in connection.output.listeners.values { root.remove(listener) }
+    for listener in connection.output.listeners.values { listener.location?.remove(listener) }
     connection.output.listeners = [:]
     connection.output.defaults = DefaultListens()
     connection.output.pending = []
     connection.output.hasEnded = true
   }
-
-  /// Finds again which default listens below a path lie below another, after one at the path started or ended.
-  private func shadow(below path: Path, of connection: ConnectionState) {
-    guard connection.output.defaults.hasBelow(path) else { return }
-    for listener in connection.output.listeners.values where listener.isDefault {
-      guard listener.name.path != path, path.contains(listener.name.path) else { continue }
-      listener.isShadowed = connection.output.defaults.shadow(listener.name.path)
-    }
-  }
-}
-
-extension Listener {
-  /// Whether the whole location is shown, untagged.
-  var isDefault: Bool { name.tag == nil && query.showsAll }
 }
 
 extension RealtimeResponse {

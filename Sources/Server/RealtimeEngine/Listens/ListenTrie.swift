@@ -6,13 +6,24 @@ import RealtimeModel
 ///
 /// Touched by the fan-out stage only.
 final class ListenTrie {
-  var children: [Key: ListenTrie] = [:]
-  var listeners: [Listener] = []
+  /// The location above, which holds this one; nil at the root.
+  unowned let parent: ListenTrie?
+  private let key: Key?
+  private(set) var children: [Key: ListenTrie] = [:]
+  private(set) var listeners: [Listener] = []
   var queries: QueryLocation?
   /// The push that told the location's value last, for the next listener that starts before anything changes.
   weak var valuePush: RealtimePush?
   /// The same for filtered listens that are told all children, by their tags.
   var tagged = TaggedValues()
+
+  /// Makes a root.
+  convenience init() { self.init(nil, nil) }
+
+  private init(_ key: Key?, _ parent: ListenTrie?) {
+    self.key = key
+    self.parent = parent
+  }
 
   var isEmpty: Bool { children.isEmpty && listeners.isEmpty && queries == nil }
 
@@ -29,7 +40,7 @@ final class ListenTrie {
       if let next = location.children[key] {
         location = next
       } else {
-        let next = ListenTrie()
+        let next = ListenTrie(key, location)
         location.children[key] = next
         location = next
       }
@@ -37,18 +48,36 @@ final class ListenTrie {
     return location
   }
 
-  /// Removes a listener, and locations on which nothing is left.
-  func remove(_ listener: Listener) { _ = remove(listener, at: listener.name.path.keys[...]) }
+  /// Adds a default listener to this location.
+  func add(_ listener: Listener) {
+    listener.location = self
+    listeners.add(listener)
+  }
 
-  private func remove(_ listener: Listener, at keys: ArraySlice<Key>) -> Bool {
-    if let key = keys.first {
-      if let child = children[key], child.remove(listener, at: keys.dropFirst()) { children[key] = nil }
-    } else if listener.name.tag == nil && listener.query.showsAll {
-      listeners.removeAll { $0 === listener }
+  /// Adds a listener with a query of its own to this location, and gives the window it is to be told.
+  ///
+  /// - Parameters:
+  ///   - node: the location's value.
+  ///   - prepared: the location as somebody has looked at it already.
+  func add(_ listener: Listener, on node: Node, _ prepared: OrderedLocation?) -> Node {
+    listener.location = self
+    if queries == nil { queries = QueryLocation(node: node) }
+    return queries?.add(listener, prepared) ?? .empty
+  }
+
+  /// Removes a listener of this location, and locations on which nothing is left.
+  func remove(_ listener: Listener) {
+    listener.location = nil
+    if listener.isDefault {
+      listeners.remove(listener)
     } else {
       queries?.remove(listener)
       if queries?.isEmpty == true { queries = nil }
     }
-    return isEmpty
+    var location = self
+    while location.isEmpty, let parent = location.parent, let key = location.key {
+      parent.children[key] = nil
+      location = parent
+    }
   }
 }

@@ -16,13 +16,13 @@ struct QueryLocation {
   ///
   /// - Parameter prepared: the location as somebody has looked at it already.
   mutating func add(_ listener: Listener, _ prepared: OrderedLocation?) -> Node {
-    listeners[listener.query, default: []].append(listener)
+    listeners[listener.query, default: []].add(listener)
     return location.keep(listener.query, prepared)
   }
 
   mutating func remove(_ listener: Listener) {
     let query = listener.query
-    listeners[query]?.removeAll { $0 === listener }
+    listeners[query]?.remove(listener)
     guard listeners[query]?.isEmpty == true else { return }
     listeners[query] = nil
     location.forget(query)

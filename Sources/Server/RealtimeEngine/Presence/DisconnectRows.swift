@@ -64,6 +64,13 @@ extension Node {
   }
 }
 
+extension Path {
+  /// The locations above this one, from its parent to the root.
+  fileprivate var ancestors: [Path] {
+    (0..<count).reversed().map { Path(keys: Array(keys.prefix($0))) }
+  }
+}
+
 /// What a session's end will write.
 struct DisconnectCost: Equatable {
   /// How many values are registered.

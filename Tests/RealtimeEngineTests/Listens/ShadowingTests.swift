@@ -1,0 +1,195 @@
+// Which default listens of a connection are told of a write: those that lie below no other of the same
+// connection. Against the definition, and what it costs to keep to it.
+
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Default listens below one another", .timeLimit(.minutes(5)))
+struct ShadowingTests {
+  /// A fan-out stage without anything before it.
+  private struct Stage {
+    let fanOut = FanOut()
+    private(set) var connections: [ConnectionState] = []
+    private let group = RecordingGroup()
+
+    init(_ count: Int) {
+      for number in 0..<count {
+        connections.append(
+          ConnectionState(name: "\(number)", caller: .anonymous, sink: RecordingSink(group)))
+      }
+    }
+
+    func start(_ path: Path, _ which: Int = 0, _ query: QuerySpec = .default, tag: Int64? = nil) {
+      let listen = Operation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
+      fanOut.run([
+        .listen(connections[which], listen, .empty, PreparedListen(), warnings: [], request: nil)
+      ])
+    }
+
+    func stop(_ path: Path, _ which: Int = 0, tag: Int64? = nil) {
+      fanOut.run([.unlisten(connections[which], ListenName(path: path, tag: tag), revoked: nil)])
+    }
+
+    mutating func end(_ which: Int) {
+      fanOut.run([.end(connections[which], isTold: false)])
+      connections[which] = ConnectionState(name: "\(which)", caller: .anonymous, sink: RecordingSink(group))
+    }
+
+    /// Writes to these locations at once; what each connection is told: the locations and tags of each push.
+    func write(_ paths: [Path], _ value: Int) -> [[Set<String>]] {
+      // What listens started with.
+      _ = group.take()
+      let node = Node.object([("v", .leaf(.int(Int64(value))))])
+      fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) })])
+      var told = [[Set<String>]](repeating: [], count: connections.count)
+      for delivery in group.take().flatMap({ $0 }) {
+        guard let which = connections.firstIndex(where: { $0.sink === delivery.sink }) else { continue }
+        for case .push(let push) in delivery.outputs {
+          let tag = push.tag.map { " #\($0)" } ?? ""
+          switch push.body {
+          case .set: told[which].append(["\(push.path)\(tag)"])
+          case .merge(let parts):
+            told[which].append(Set(parts.map { "\(push.path.appending($0.path))\(tag)" }))
+          default: told[which].append(["?"])
+          }
+        }
+      }
+      return told
+    }
+  }
+
+  /// What a connection with these default listens is told of a write, by the definition.
+  private func expected(_ listens: Set<Path>, _ changes: [Path]) -> [Set<String>] {
+    let hearing = listens.filter { path in !listens.contains { $0 != path && $0.contains(path) } }
+    return hearing.compactMap { path -> Set<String>? in
+      if changes.contains(where: { $0.contains(path) }) { return ["\(path)"] }
+      let inside = changes.filter { path.contains($0) }
+      return inside.isEmpty ? nil : Set(inside.map { "\($0)" })
+    }
+  }
+
+  @Test(
+    "Each write is told once, to the topmost of a connection's listens, whichever started and ended before",
+    arguments: 0..<20)
+  func definition(seed: Int) {
+    var random = RandomNodes(seed: UInt64(9_100 + seed))
+    func path(_ most: Int = 6) -> Path {
+      Path(keys: (0..<random.below(most + 1)).map { _ in Key(["a", "b"][random.below(2)]) })
+    }
+    var stage = Stage(5)
+    var listens = [Set<Path>](repeating: [], count: 5)
+    let filtered = QuerySpec(ordering: .value, limit: .last(1))
+    for step in 0..<300 {
+      let which = random.below(5)
+      let place = path()
+      switch random.below(20) {
+      case 0:
+        stage.end(which)
+        listens[which] = []
+      case 1:
+        // Another query under the same name takes a listen's place, and ends, or gives it back.
+        stage.start(place, which, filtered)
+        if random.below(2) == 0 {
+          stage.stop(place, which)
+          listens[which].remove(place)
+        } else {
+          stage.start(place, which)
+          listens[which].insert(place)
+        }
+      case 2, 3, 4:
+        // Again, or one that never was.
+        if random.below(2) == 0 {
+          stage.start(place, which)
+          listens[which].insert(place)
+        } else {
+          stage.stop(place, which)
+          listens[which].remove(place)
+        }
+      default:
+        if listens[which].remove(place) != nil {
+          stage.stop(place, which)
+        } else {
+          listens[which].insert(place)
+          stage.start(place, which)
+        }
+      }
+      if random.below(2) == 0 { continue }
+      var changes: [Path] = []
+      for _ in 0...random.below(3) {
+        let place = path(7)
+        changes.removeAll { place.contains($0) || $0.contains(place) }
+        changes.append(place)
+      }
+      changes.sort()
+      let told = stage.write(changes, step)
+      for which in 0..<5 {
+        let wanted = expected(listens[which], changes)
+        #expect(told[which].count == wanted.count, "seed \(seed), step \(step): \(told[which]), \(wanted)")
+        #expect(Set(told[which]) == Set(wanted), "seed \(seed), step \(step)")
+      }
+    }
+    for which in 0..<5 { stage.end(which) }
+    #expect(stage.fanOut.root.isEmpty)
+  }
+
+  @Test(
+    "Starting and ending a listen above 10,000 others looks at none of them; a write at those that it visits")
+  func work() {
+    let stage = Stage(1)
+    var looks: Int { stage.connections[0].output.defaults.looks }
+    for number in 0..<10_000 { stage.start(Path("x/a/b/c/k\(number)")) }
+    for _ in 0..<100 {
+      stage.start("x")
+      stage.stop("x")
+    }
+    #expect(looks == 0)
+    #expect(stage.write(["x/a/b/c/k5"], 1) == [[["x/a/b/c/k5"]]])
+    #expect(looks == 5, "k5 and what is above it")
+    #expect(stage.write(["x/a/b/c/k5"], 2) == [[["x/a/b/c/k5"]]])
+    #expect(looks == 5, "nothing has changed")
+    stage.start("x")
+    #expect(stage.write(["x/a/b/c/k5"], 3) == [[["x/a/b/c/k5"]]])
+    #expect(looks <= 5 + 1 + 4)
+    // A write above them all visits them all, and looks upwards from each of them once.
+    #expect(stage.write(["x"], 4) == [[["x"]]])
+    #expect(looks <= 10 + 10_000 * 4)
+    let before = looks
+    #expect(stage.write(["x"], 5) == [[["x"]]])
+    #expect(looks == before)
+    stage.stop("x")
+    #expect(stage.write(["x"], 6)[0].count == 10_000)
+  }
+
+  @Test("A connection's only listen looks at nothing")
+  func only() {
+    let stage = Stage(3)
+    for which in 0..<3 { stage.start("a/b/c", which) }
+    #expect(stage.write(["a/b/c/d"], 1) == [[Set<String>]](repeating: [["a/b/c/d"]], count: 3))
+    #expect(stage.connections.allSatisfy { $0.output.defaults.looks == 0 })
+  }
+
+  @Test("Of many listens with one query each ends on its own, in any order")
+  func sameQuery() {
+    var random = RandomNodes(seed: 9_200)
+    let stage = Stage(1)
+    let query = QuerySpec(ordering: .key, limit: .last(1))
+    var live: Set<Int64> = []
+    for step in 0..<400 {
+      let tag = Int64(random.below(50))
+      if live.remove(tag) != nil {
+        stage.stop("q", tag: tag)
+      } else {
+        live.insert(tag)
+        stage.start("q", 0, query, tag: tag)
+      }
+      let told = stage.write(["q"], step)[0]
+      #expect(told.count == live.count, "step \(step)")
+      #expect(Set(told) == Set(live.map { ["q #\($0)"] }), "step \(step)")
+    }
+    for tag in live { stage.stop("q", tag: tag) }
+    #expect(stage.fanOut.root.isEmpty)
+  }
+}
