@@ -73,6 +73,58 @@ struct OperationQueueTests {
     }
   }
 
+  @Test("What was asked for by a connection that has gone is dropped, but for what it writes and who it is")
+  func gone() async {
+    let queue = OperationQueue()
+    let (gone, other) = (connection("gone"), connection("other"))
+    func ask(_ action: Operation.Action, _ connection: ConnectionState? = nil) {
+      _ = queue.append(Operation(action, from: .connection(connection ?? gone, request: nil)))
+    }
+    let query = QuerySpec(ordering: .value, limit: .last(1))
+    func listen(_ tag: Int64) -> Operation.Action {
+      .listen(.init(path: "a", query: query, tag: tag, hash: "", compoundHash: nil))
+    }
+    for tag in 0..<2_000 { ask(listen(Int64(tag))) }
+    ask(.get("a", query))
+    ask(.authenticate(.administrator))
+    ask(.write(.set("a", 1), hash: nil))
+    ask(.getShallow("a", query))
+    ask(.unlisten("a", tag: 1))
+    ask(.onDisconnect(.set("b", 2)))
+    ask(.cancelOnDisconnect("c"))
+    _ = gone.markClosed()
+    ask(.close)
+    ask(listen(1), other)
+    ask(.get("a", query), other)
+    let batch = await queue.next() ?? []
+    let kinds = batch.map { operation -> String in
+      switch operation.action {
+      case .authenticate: "authenticate"
+      case .write: "write"
+      case .onDisconnect: "register"
+      case .cancelOnDisconnect: "cancel"
+      case .close: "close"
+      case .listen: "listen"
+      case .get: "get"
+      default: "other"
+      }
+    }
+    #expect(kinds == ["authenticate", "write", "register", "cancel", "close", "listen", "get"])
+
+    // So is what was held and goes on.
+    let late = connection("late")
+    let first = operation(late, 0)
+    queue.hold([first, operation(late, 1)])
+    _ = queue.append(Operation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
+    _ = late.markClosed()
+    queue.release(first)
+    let rest = await queue.next() ?? []
+    #expect(rest.count == 1)
+    #expect(rest.allSatisfy { if case .write = $0.action { true } else { false } })
+    queue.close()
+    #expect(await queue.next() == nil)
+  }
+
   @Test("A write that comes behind many listens that go on is part of the next batch, and so are they")
   func fair() async {
     let queue = OperationQueue()

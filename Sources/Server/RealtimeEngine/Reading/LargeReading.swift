@@ -111,7 +111,7 @@ final class LargeReading: Sendable {
     var operation = operation
     operation.largeRead = read
     operation.largeReads += 1
-    guard case .success(let read) = read else { return operation }
+    guard case .success(let read) = read, !operation.isAbandoned else { return operation }
     return await threads.run { [operation, ordered] in
       let before = read.known?.orderCount
       let prepared = operation.prepared(by: read)

@@ -109,6 +109,15 @@ struct Operation: Sendable {
     if case .connection(let connection, _) = origin { connection } else { nil }
   }
 
+  /// Whether nobody is left for whom it would be done: it reads or listens for a connection that its endpoint
+  /// has closed. What such a connection wrote or registered happens all the same, on behalf of whom it said.
+  var isAbandoned: Bool {
+    switch action {
+    case .listen, .unlisten, .get, .getShallow: connection?.isClosed ?? false
+    default: false
+    }
+  }
+
   /// Whether it ends a session: it may never be dropped.
   var endsSession: Bool {
     switch action {

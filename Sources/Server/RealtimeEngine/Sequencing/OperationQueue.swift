@@ -6,6 +6,7 @@
 //      it wait with it; others pass.
 //   2. What was held goes on in a lane of its own. Where both lanes wait, each gets half of every batch: however much was
 //      held, what never was goes on, and the other way round.
+//   3. What nobody is left for is dropped, and takes nobody's place in a batch.
 
 import OrderedStore
 
@@ -83,8 +84,8 @@ final class OperationQueue: Sendable {
   /// How many operations were ever added.
   var appended: Int { state.withLock { $0.appended } }
 
-  /// The next batch once there is one; an empty one after ``wake()``; nil when the queue is closed and empty. One
-  /// consumer at a time.
+  /// The next batch once there is one; an empty one after ``wake()``, or where nobody was left for what waited;
+  /// nil when the queue is closed and empty. One consumer at a time.
   func next() async -> [Operation]? {
     await withCheckedContinuation { continuation in
       let ready = state.withLock { state -> Bool in
@@ -152,7 +153,10 @@ final class OperationQueue: Sendable {
   }
 
   private func take() -> [Operation]? {
-    state.withLock { state in
+    // What is dropped goes behind the lock: an operation holds its database, which closes this queue at its end.
+    var dropped: [Operation] = []
+    defer { withExtendedLifetime(dropped) {} }
+    return state.withLock { state in
       if state.isFinished, !state.isWoken { return nil }
       state.isWoken = false
       var batch: [Operation] = []
@@ -165,6 +169,11 @@ final class OperationQueue: Sendable {
           && (releasedShares <= waitingShares || waiting == state.waiting.count)
         guard isReleased || waiting < state.waiting.count else { break }
         let operation = isReleased ? state.released[released] : state.waiting[waiting]
+        if operation.isAbandoned {
+          dropped.append(operation)
+          if isReleased { released += 1 } else { waiting += 1 }
+          continue
+        }
         weight += operation.weight
         if !batch.isEmpty, weight > OperationQueue.mostWeight { break }
         if isReleased {

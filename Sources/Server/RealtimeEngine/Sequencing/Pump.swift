@@ -119,6 +119,7 @@ struct Pump: Sendable {
       case .values(let imported, let path, let places):
         Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
       case .reading(let path, let read): reading.add(first.operation, path, read)
+      case .turn: queue.release(first.operation)
       case .behindAnother: break
       }
     }

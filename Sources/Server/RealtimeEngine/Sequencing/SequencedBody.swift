@@ -20,6 +20,8 @@ struct SequencedBody {
   /// What was put off until a hash is known, and what its connection asked for behind it.
   private(set) var held: [HeldOperation] = []
   private var heldConnections: Set<ObjectIdentifier> = []
+  /// How many listens were decided again for callers that changed.
+  private var decidedAgain = 0
   /// Whether operations may be put off.
   let mayHold: Bool
   /// The way back for sessions.
@@ -45,6 +47,8 @@ struct SequencedBody {
 
   /// Runs one operation; only errors of the store get out, since they end the whole body.
   mutating func run(_ operation: Operation) throws {
+    // Its connection may have gone since the batch was taken.
+    if operation.isAbandoned { return }
     if let connection = operation.connection {
       if heldConnections.contains(ObjectIdentifier(connection)) {
         return held.append(HeldOperation(operation: operation, reason: .behindAnother))
@@ -172,10 +176,20 @@ struct SequencedBody {
     sequencer.orders.change(name, from: before, to: query, journal)
   }
 
+  /// How many listens one body decides again for callers that change; those of the first in any case.
+  static let mostDecidedAgain = 2_048
+
   private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
     if connection.session.caller == caller { return }
+    let count = connection.isClosed ? 0 : connection.session.listens.count
+    // Whoever has many listens and changes its caller time and again gets one turn of a batch.
+    if mayHold, count > 0, decidedAgain > 0, decidedAgain + count > SequencedBody.mostDecidedAgain {
+      throw PutOff(reason: .turn)
+    }
+    decidedAgain += count
     journal.change(connection, \.caller, to: caller)
     if connection.session.hasDisconnectRows { try write(caller, of: connection) }
+    if connection.isClosed { return }
     for (name, query) in connection.session.listens {
       do {
         try mayRead(name.path, query, caller)
@@ -322,6 +336,8 @@ struct HeldOperation: Sendable {
     case values(ImportedTree, at: Path, [Path])
     /// It waits for the value at a location, or for what is costly to find out of a value that is known.
     case reading(Path, LargeRead?)
+    /// It waits for the next batch: enough of its kind was done in this one.
+    case turn
     /// It stands behind another of its connection.
     case behindAnother
   }

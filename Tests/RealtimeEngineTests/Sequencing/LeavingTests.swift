@@ -1,0 +1,95 @@
+// What one connection asks for in plenty does not hold up the others: neither what it leaves behind when it
+// goes, nor what a change of its caller takes.
+
+import OrderedStore
+import RealtimeModel
+import StoreFixture
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Connections with much to do", .timeLimit(.minutes(5)))
+struct LeavingTests {
+  /// Allows everything but `l/1` to the last user; tells in which order it was asked about writes and `l/0`.
+  private final class NotingPolicy: AccessPolicy {
+    let asked = Guarded<[String]>([])
+
+    func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
+      switch operation {
+      case .read(let path, _):
+        guard case .user(let id, _) = caller.identity else { return nil }
+        if path == "l/0" { asked.withLock { $0.append(id) } }
+        return path == "l/1" && id == "u20" ? .permissionDenied : nil
+      case .write(let changes):
+        asked.withLock { asked in for change in changes { asked.append("\(change.path)") } }
+        return nil
+      }
+    }
+
+    /// Waits until a write to a path was decided.
+    func decided(_ path: String) async -> Bool {
+      for _ in 0..<3_000 {
+        if asked.withLock({ $0.contains(path) }) { return true }
+        try? await Task.sleep(for: .milliseconds(10))
+      }
+      return false
+    }
+  }
+
+  @Test("A write waits for one change of a caller with many listens, however many are asked for at once")
+  func callers() async throws {
+    let (engine, policy) = (GatedEngine(), NotingPolicy())
+    let store = try EngineStore(engine, StoreOptions())
+    let database = try await RealtimeEngine(store: store, policy: policy).database("callers")
+    let (a, b) = (Client(database), Client(database))
+    _ = await b.set("born", 1)
+    let many = SequencedBody.mostDecidedAgain + 100
+    for number in 0..<many {
+      _ = await a.send { $0.listen(Path("l/\(number)"), hash: "", request: $1) }
+    }
+    await a.ask { $0.get("l", request: $1) }
+    // As many batches as may be are on their way, so that everything else waits.
+    engine.shut()
+    var writes: [Int64] = []
+    for number in 0..<Pump.mostInFlight {
+      writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
+      #expect(await policy.decided("n\(number)"))
+    }
+    policy.asked.withLock { $0 = [] }
+    var changes: [Int64] = []
+    for number in 1...20 {
+      let caller = Caller(.user(id: "u\(number)", claims: .empty))
+      changes.append(await a.send { $0.authenticate(caller, request: $1) })
+    }
+    writes.append(await b.send { $0.set("w", to: 1, request: $1) })
+    engine.release()
+    for request in writes { #expect(await b.answer(to: request).text == "ok") }
+    for request in changes { #expect(await a.answer(to: request).text == "ok") }
+    #expect(policy.asked.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })
+    #expect(await a.drain().contains("c l/1 permission_denied"))
+  }
+
+  @Test("What a connection wrote and registered before it went happens; what it listened to does not stay")
+  func gone() async throws {
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("gone")
+    let group = RecordingGroup()
+    let connection = database.connect(as: .anonymous, to: RecordingSink(group))
+    for number in 0..<500 {
+      connection.listen(Path("l/\(number)"), hash: "", request: nil)
+      connection.unlisten(Path("l/\(number / 2)"), request: nil)
+      connection.get("l", request: 1)
+      connection.set(Path("w/k\(number)"), to: 1, request: nil)
+    }
+    connection.onDisconnectSet("end", to: 2, request: nil)
+    connection.listen("/", hash: "", request: nil)
+    connection.close()
+    _ = try await database.set("after", to: 3, as: .anonymous)
+    #expect(try await database.get("w", as: .anonymous).childCount == 500)
+    #expect(try await database.get("end", as: .anonymous) == 2)
+    #expect(connection.state.session.listens.isEmpty)
+    #expect(connection.state.output.listeners.isEmpty)
+    _ = group.take()
+    _ = try await database.set("l", to: 4, as: .anonymous)
+    #expect(group.take().isEmpty)
+  }
+}
