@@ -180,6 +180,8 @@ public final class HearthServer: Sendable {
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
           project: configuration.project, version: Self.version, log: log)
         running.suite = suite
+        // Before there is anything that would be lost at the end.
+        if let path = configuration.exportOnExit { try await checkExport(to: path, suite) }
         // Before anyone is served, so that nobody sees half of it.
         if let path = configuration.importedDirectory { try await load(path, suite) }
       }
@@ -218,6 +220,10 @@ public final class HearthServer: Sendable {
     do { try await suite.load(from: path, mayBeMissing: isYetToCome) } catch {
       throw HearthError("\(error) (--import)")
     }
+  }
+
+  private func checkExport(to path: String, _ suite: EmulatorSuite) async throws(HearthError) {
+    do { try await suite.checkExport(to: path) } catch { throw HearthError("\(error) (--export-on-exit)") }
   }
 
   /// The hub that tells where the ports are which listen already.

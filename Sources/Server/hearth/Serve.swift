@@ -74,7 +74,8 @@ struct Serve: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "With --emulator: export all data to this directory at the end, as the emulator suite does.",
+      "With --emulator: export all data to this directory at the end, as the emulator suite does. It may be missing or "
+        + "empty, or hold an export, which is replaced; the server does not start with another.",
       valueName: "dir"))
   var exportOnExit: String?
 

@@ -137,6 +137,50 @@ struct EmulatorSuiteTests {
     }
   }
 
+  @Test("a place where no export can be made at the end stops the start, and nothing is changed there")
+  func exportNowhere() async throws {
+    let path = FirestoreTestServer.temporaryDirectory()
+    let files = FileManager.default
+    try files.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? files.removeItem(atPath: path) }
+    try Data([1]).write(to: URL(fileURLWithPath: "\(path)/thesis.txt"))
+    let long = "\(path)/" + String(repeating: "x", count: 300)
+    let above = "the current directory or one above it"
+    for (place, word) in [
+      (".", above), ("..", above), ("/", above), (files.currentDirectoryPath, above),
+      ("", "path of a directory"),
+      ("/etc", "holds no export"), (path, "holds no export"), ("\(path)/thesis.txt", "is no directory"),
+      ("/dev/null/x", "cannot make the directory /dev/null/x: Not a directory"), (long, "File name too long"),
+    ] {
+      let refusal = await FirestoreTestServer.refusal { $0.exportOnExit = place }
+      #expect(refusal.contains(word) && refusal.contains(" (--export-on-exit)"), "\(place): \(refusal)")
+    }
+    // The directory of the server's own data.
+    let data = "\(path)/data"
+    let refusal = await FirestoreTestServer.refusal {
+      $0.storage = .directory(data)
+      $0.exportOnExit = data
+    }
+    #expect(refusal.contains("holds no export"), "\(refusal)")
+    #expect(try files.contentsOfDirectory(atPath: path).sorted() == ["data", "thesis.txt"])
+  }
+
+  @Test("a directory for the export at the end is made at the end, with those above it")
+  func exportSomewhere() async throws {
+    let path = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let target = "\(path)/not/yet"
+    try await FirestoreTestServer.servingSuite {
+      $0.exportOnExit = target
+    } _: { server in
+      try await server.fill()
+      #expect(!FileManager.default.fileExists(atPath: path))
+    }
+    try await FirestoreTestServer.servingSuite({ $0.importedDirectory = target }) {
+      try await $0.expectFilled()
+    }
+  }
+
   @Test("what cannot be imported stops the start, and says what is wrong")
   func refusals() async throws {
     let path = FirestoreTestServer.temporaryDirectory()

@@ -14,6 +14,9 @@ struct EmulatorExports: Sendable {
   private static let batchDocuments = 500
 
   let engine: FirestoreEngine
+  /// About how many bytes one commit of an import writes at most, unless one document takes more. Far below what a commit
+  /// may: they are all in memory until it is written.
+  var commitBytes = 16 << 20
 
   /// Writes a database to `directory/name/`, in place of what is there.
   /// - Throws: FAILED_PRECONDITION if there is no such directory, INTERNAL if a file cannot be written.
@@ -71,14 +74,19 @@ struct EmulatorExports: Sendable {
       try await engine.runQuery(query, as: .administrator) { page in
         var bytes: [UInt8] = []
         for document in page.documents {
-          let entity = ExportEntity.encode(document.name, try document.fields())
+          let record = try ExportEntity.record(of: document.name, try document.fields())
           bytes += state.withLockedValue { state in
             state.count += 1
-            return state.log.frame(entity)
+            return state.log.frame(record)
           }
+          // A page is bounded by what its documents have as they are stored.
+          guard bytes.count >= Self.batchBytes else { continue }
+          let chunk = bytes
+          bytes = []
+          try await ExportFiles.blocking(.internalError) { try ExportFiles.append(chunk, to: file, path) }
         }
-        let chunk = bytes
-        try await ExportFiles.blocking(.internalError) { try ExportFiles.append(chunk, to: file, path) }
+        let rest = bytes
+        try await ExportFiles.blocking(.internalError) { try ExportFiles.append(rest, to: file, path) }
       }
       return nil
     } catch {
@@ -107,8 +115,39 @@ struct EmulatorExports: Sendable {
     for output in outputs { try await read(output, database) { _ throws(FirestoreError) in } }
     for output in outputs {
       try await read(output, database) { writes throws(FirestoreError) in
-        _ = try await engine.commit(in: database, writes, as: .administrator)
+        var rest = writes[...]
+        while !rest.isEmpty {
+          let portion = portion(of: rest)
+          try await commit(portion, in: database, from: output)
+          rest = rest.dropFirst(portion.count)
+        }
       }
+    }
+  }
+
+  /// The first of some writes: as many as one commit is to have, at least one.
+  private func portion(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
+    var bytes = 0
+    let portion = writes.prefix(Self.batchDocuments).prefix { write in
+      bytes += write.commitBytes
+      return bytes <= commitBytes
+    }
+    return portion.isEmpty ? writes.prefix(1) : portion
+  }
+
+  /// Commits writes; in halves if they are refused together, since what a commit takes shows in the database alone: it
+  /// depends on its indexes, and on what the documents replace. What is refused then is refused by itself.
+  private func commit(
+    _ writes: ArraySlice<Write>, in database: DatabaseName, from path: String
+  ) async throws(FirestoreError) {
+    do throws(FirestoreError) {
+      _ = try await engine.commit(in: database, Array(writes), as: .administrator)
+    } catch {
+      guard error.code == .invalidArgument, let first = writes.first else { throw error.at(path) }
+      guard writes.count > 1 else { throw error.at("\(path), document \(first.document.path)") }
+      let half = writes.startIndex + writes.count / 2
+      try await commit(writes[..<half], in: database, from: path)
+      try await commit(writes[half...], in: database, from: path)
     }
   }
 
@@ -150,42 +189,88 @@ struct EmulatorExports: Sendable {
   ) async throws(FirestoreError) {
     var reader = LevelLogReader()
     while true {
+      // A server that is told to stop while it starts does not read on.
+      if Task.isCancelled { throw FirestoreError(.cancelled, "The import was cancelled.") }
       let current = reader
       let batch = try await ExportFiles.blocking(.invalidArgument) {
         var reader = current
         do {
           let records = try ExportFiles.records(of: path, &reader, bytes: Self.batchBytes)
-          return (try writes(records, database), reader, records.isEmpty)
+          return (try writes(records, of: path, database), reader, records.isEmpty)
         } catch is ExportFiles.Failure {
           throw FirestoreError.invalidArgument("Failed parse entity file:\(path)")
         }
       }
       if batch.2 { return }
       reader = batch.1
-      var rest = batch.0[...]
-      while !rest.isEmpty {
-        try await body(Array(rest.prefix(Self.batchDocuments)))
-        rest = rest.dropFirst(Self.batchDocuments)
-      }
+      try await body(batch.0)
     }
   }
 
   private func writes(
-    _ records: [[UInt8]], _ database: DatabaseName
+    _ records: [LevelLogReader.Record], of path: String, _ database: DatabaseName
   ) throws(FirestoreError) -> [Write] {
     var writes: [Write] = []
     for record in records {
-      let entity = try ExportEntity(record, into: database.project)
-      guard entity.database.utf8.elementsEqual(database.database.utf8) else { continue }
-      // Parsed, so that the name keeps the rules of names.
-      let name = try DocumentName(
-        parsing: "\(database)/documents/\(entity.path.segments.joined(separator: "/"))")
-      let write = Write(.update(name, fields: entity.fields))
-      try write.validate(in: database, limits: engine.limits.data)
-      writes.append(write)
+      do throws(FirestoreError) {
+        let entity = try ExportEntity(record.bytes, into: database.project)
+        guard entity.database.utf8.elementsEqual(database.database.utf8) else { continue }
+        // Parsed, so that the name keeps the rules of names.
+        let name = try DocumentName(
+          parsing: "\(database)/documents/\(entity.path.segments.joined(separator: "/"))")
+        let write = Write(.update(name, fields: entity.fields))
+        do throws(FirestoreError) {
+          try write.validate(in: database, limits: engine.limits.data)
+        } catch {
+          throw error.at("document \(name.path)")
+        }
+        writes.append(write)
+      } catch {
+        throw error.at("\(path), the record at byte \(record.offset)")
+      }
     }
     return writes
   }
 
   private static var now: Int64 { ExportFiles.microseconds }
+}
+
+extension FirestoreError {
+  /// The same error with the place in an export where it was met.
+  fileprivate func at(_ place: String) -> FirestoreError {
+    var error = self
+    error.message += " (\(place))"
+    return error
+  }
+}
+
+extension Write {
+  /// About how many bytes a commit takes for a document: its row, twice that for the log, and automatic index entries.
+  fileprivate var commitBytes: Int {
+    guard case .update(let name, let fields) = operation else { return 0 }
+    let names = DocumentSize.of(path: name.path) + 32
+    return 3 * DocumentSize.of(name, fields) + fields.entryBytes(names)
+  }
+}
+
+extension MapValue {
+  /// About how many bytes the index entries of the fields take: an entry for each field, for each in the maps below, and
+  /// for each element of an array.
+  /// - Parameter names: what an entry has around the field's name and value.
+  fileprivate func entryBytes(_ names: Int) -> Int {
+    var bytes = 0
+    for field in entries {
+      let names = names + field.key.utf8.count + 1
+      func entry(_ value: Value) -> Int {
+        names + Swift.min(DocumentSize.of(value: value), Limits.indexedValueBytes)
+      }
+      bytes += entry(field.value)
+      switch field.value {
+      case .map(let map): bytes += map.entryBytes(names)
+      case .array(let elements): for element in elements { bytes += entry(element) }
+      default: break
+      }
+    }
+    return bytes
+  }
 }

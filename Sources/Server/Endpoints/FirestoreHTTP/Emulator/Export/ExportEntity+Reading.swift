@@ -10,6 +10,25 @@ extension ExportEntity {
 
   private static let broken = FirestoreError.invalidArgument("Invalid record")
 
+  /// What a document may still hold while it is read: what it decodes to is bounded by what can be stored, however large
+  /// its record is.
+  private struct Allowance {
+    /// A row of the store has no more bytes.
+    private static let rowBytes = 16 << 20
+    /// There, every value takes at least as many beside its text.
+    static let valueBytes = 4
+
+    private var bytes = Allowance.rowBytes
+
+    /// - Parameter count: no more than it takes in a row.
+    mutating func take(_ count: Int) throws(FirestoreError) {
+      bytes -= count
+      guard bytes >= 0 else {
+        throw .invalidArgument("The document has more than the \(Self.rowBytes) bytes that can be stored.")
+      }
+    }
+  }
+
   /// Reads a document's entity.
   /// - Parameter project: the project that is imported into; references in indexed properties lead there.
   init(_ bytes: [UInt8], into project: String) throws(FirestoreError) {
@@ -29,13 +48,15 @@ extension ExportEntity {
     var reader = message
     var entity = ExportEntity(database: "(default)", path: .root, fields: MapValue())
     var properties = Properties()
+    var allowance = Allowance()
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 13:
         var key = try reader.message(tag)
-        try entity.readKey(&key)
+        try entity.readKey(&key, &allowance)
       case 14, 15:
-        try properties.read(try reader.message(tag), tag.field == 14 ? project : nil, depth: 0)
+        try properties.read(
+          try reader.message(tag), tag.field == 14 ? project : nil, depth: 0, &allowance)
       default: try reader.skip(tag)
       }
     }
@@ -44,7 +65,9 @@ extension ExportEntity {
     return entity
   }
 
-  private mutating func readKey(_ reader: inout ProtobufReader) throws(FirestoreError) {
+  private mutating func readKey(
+    _ reader: inout ProtobufReader, _ allowance: inout Allowance
+  ) throws(FirestoreError) {
     var segments: [String] = []
     while let tag = try reader.nextTag() {
       switch tag.field {
@@ -55,7 +78,7 @@ extension ExportEntity {
             try path.skip(tag)
             continue
           }
-          segments += try Self.element(&path, fields: (2, 3, 4))
+          segments += try Self.element(&path, fields: (2, 3, 4), &allowance)
         }
       case 23: database = try reader.string(tag)
       default: try reader.skip(tag)
@@ -65,8 +88,8 @@ extension ExportEntity {
   }
 
   /// The collection and the id of one element of a path, to the end of its group.
-  fileprivate static func element(
-    _ reader: inout ProtobufReader, fields: (type: Int, id: Int, name: Int)
+  private static func element(
+    _ reader: inout ProtobufReader, fields: (type: Int, id: Int, name: Int), _ allowance: inout Allowance
   ) throws(FirestoreError) -> [String] {
     var collection = ""
     var id = ""
@@ -78,27 +101,40 @@ extension ExportEntity {
       default: try reader.skip(tag)
       }
     }
+    // With their slashes.
+    try allowance.take(2 + collection.utf8.count + id.utf8.count)
     return [collection, id]
   }
 
   /// The properties of an entity as they are read.
   private struct Properties {
-    private var fields: [(name: String, value: Value, isList: Bool)] = []
+    private struct Field {
+      var name: String
+      /// What a field holds that is no array.
+      var single = Value.null
+      /// What an array holds so far. Not as a value: taken out of one to be added to, it would be copied each time.
+      var elements: [Value] = []
+      var isArray = false
+
+      var value: Value { isArray ? .array(elements) : single }
+    }
+
+    private var fields: [Field] = []
 
     /// The fields; a vector's are its elements.
     var map: MapValue { MapValue(fields.map { ($0.name, $0.value) }) }
 
     var value: Value {
-      if fields.count == 1, let field = fields.first, field.name == ExportEntity.vectorName, field.isList,
-        case .array(let elements) = field.value
-      {
-        let doubles = elements.compactMap { if case .double(let value) = $0 { value } else { nil } }
-        if doubles.count == elements.count { return .vector(doubles) }
+      if fields.count == 1, let field = fields.first, field.name == ExportEntity.vectorName, field.isArray {
+        let doubles = field.elements.compactMap { if case .double(let value) = $0 { value } else { nil } }
+        if doubles.count == field.elements.count { return .vector(doubles) }
       }
       return .map(map)
     }
 
-    mutating func read(_ message: ProtobufReader, _ project: String?, depth: Int) throws(FirestoreError) {
+    mutating func read(
+      _ message: ProtobufReader, _ project: String?, depth: Int, _ allowance: inout Allowance
+    ) throws(FirestoreError) {
       guard depth < ExportEntity.depth else { throw ExportEntity.broken }
       var reader = message
       var meaning: Meaning?
@@ -115,24 +151,25 @@ extension ExportEntity {
         }
       }
       guard let content else { throw ExportEntity.broken }
-      if meaning == .emptyList { return fields.append((name, .array([]), true)) }
-      let value = try ExportEntity.value(content, meaning, project, depth: depth)
-      guard isElement else { return fields.append((name, value, false)) }
-      if let last = fields.last, last.isList, last.name.utf8.elementsEqual(name.utf8),
-        case .array(var elements) = last.value
-      {
-        // Taken out first: an array that two hold is copied at each change.
-        fields.removeLast()
-        elements.append(value)
-        fields.append((name, .array(elements), true))
-      } else {
-        fields.append((name, .array([value]), true))
-      }
+      if meaning == .emptyList { return try add(Field(name: name, isArray: true), &allowance) }
+      let value = try ExportEntity.value(content, meaning, project, depth: depth, &allowance)
+      guard isElement else { return try add(Field(name: name, single: value), &allowance) }
+      guard let last = fields.indices.last, fields[last].isArray,
+        fields[last].name.utf8.elementsEqual(name.utf8)
+      else { return try add(Field(name: name, elements: [value], isArray: true), &allowance) }
+      try allowance.take(Allowance.valueBytes)
+      fields[last].elements.append(value)
+    }
+
+    private mutating func add(_ field: Field, _ allowance: inout Allowance) throws(FirestoreError) {
+      try allowance.take(Allowance.valueBytes + field.name.utf8.count)
+      fields.append(field)
     }
   }
 
   private static func value(
-    _ content: ProtobufReader, _ meaning: Meaning?, _ project: String?, depth: Int
+    _ content: ProtobufReader, _ meaning: Meaning?, _ project: String?, depth: Int,
+    _ allowance: inout Allowance
   ) throws(FirestoreError) -> Value {
     var reader = content
     var value = Value.null
@@ -142,24 +179,32 @@ extension ExportEntity {
         value = .timestamp(Timestamp(microseconds: Int64(bitPattern: try reader.varint(tag))))
       case (1, _): value = .integer(Int64(bitPattern: try reader.varint(tag)))
       case (2, _): value = .boolean(try reader.varint(tag) != 0)
-      case (3, .bytes): value = .bytes(try reader.bytes(tag))
-      case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1)
-      case (3, _): value = .string(try reader.string(tag))
+      case (3, .bytes):
+        let bytes = try reader.bytes(tag)
+        try allowance.take(bytes.count)
+        value = .bytes(bytes)
+      case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1, &allowance)
+      case (3, _):
+        let text = try reader.string(tag)
+        try allowance.take(text.utf8.count)
+        value = .string(text)
       case (4, _): value = .double(try reader.double(tag))
       case (5, _): value = .geoPoint(try point(&reader))
-      case (12, _): value = .reference(try reference(&reader, project))
+      case (12, _): value = .reference(try reference(&reader, project, &allowance))
       default: try reader.skip(tag)
       }
     }
     return value
   }
 
-  private static func entity(_ message: ProtobufReader, depth: Int) throws(FirestoreError) -> Value {
+  private static func entity(
+    _ message: ProtobufReader, depth: Int, _ allowance: inout Allowance
+  ) throws(FirestoreError) -> Value {
     var reader = message
     var properties = Properties()
     while let tag = try reader.nextTag() {
       if tag.field == 14 || tag.field == 15 {
-        try properties.read(try reader.message(tag), nil, depth: depth)
+        try properties.read(try reader.message(tag), nil, depth: depth, &allowance)
       } else {
         try reader.skip(tag)
       }
@@ -180,7 +225,7 @@ extension ExportEntity {
   }
 
   private static func reference(
-    _ reader: inout ProtobufReader, _ project: String?
+    _ reader: inout ProtobufReader, _ project: String?, _ allowance: inout Allowance
   ) throws(FirestoreError) -> DocumentName {
     var app = ""
     var database = "(default)"
@@ -188,7 +233,7 @@ extension ExportEntity {
     while let tag = try reader.nextTag(), tag.type != .groupEnd {
       switch tag.field {
       case 13: app = try reader.string(tag)
-      case 14: segments += try element(&reader, fields: (15, 16, 17))
+      case 14: segments += try element(&reader, fields: (15, 16, 17), &allowance)
       case 23: database = try reader.string(tag)
       default: try reader.skip(tag)
       }

@@ -35,6 +35,40 @@ struct ExportEntity: Equatable {
     a.database == b.database && a.fields == b.fields && ResourcePath.compare(a.path, b.path) == .same
   }
 
+  /// The record of a document.
+  /// - Throws: FAILED_PRECONDITION if it would be larger than any reader takes.
+  static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> [UInt8] {
+    // Asked first: that much is not even to be written into memory.
+    if leastBytes(of: fields) <= LevelLogReader.maximumRecord {
+      let entity = encode(name, fields)
+      if entity.count <= LevelLogReader.maximumRecord { return entity }
+    }
+    throw .failedPrecondition(
+      "The document \(name.path) cannot be exported: it takes more than \(LevelLogReader.maximumRecord) bytes in the "
+        + "emulator suite's format, which repeats a field's name for every element of its array. Give the field with "
+        + "most elements a shorter name.")
+  }
+
+  /// What a map's properties take at least.
+  private static func leastBytes(of fields: MapValue) -> Int {
+    fields.entries.reduce(0) { sum, entry in
+      let property = entry.key.utf8.count + 8
+      guard case .array(let elements) = entry.value else {
+        return sum + property + leastBytes(of: entry.value)
+      }
+      return elements.reduce(sum + property) { $0 + property + leastBytes(of: $1) }
+    }
+  }
+
+  private static func leastBytes(of value: Value) -> Int {
+    switch value {
+    case .map(let fields): leastBytes(of: fields)
+    case .string(let text): text.utf8.count
+    case .bytes(let bytes): bytes.count
+    default: 0
+    }
+  }
+
   /// The bytes of a document's entity.
   static func encode(_ name: DocumentName, _ fields: MapValue) -> [UInt8] {
     var writer = WireWriter(capacity: 256)
@@ -119,7 +153,7 @@ extension WireWriter {
     case .null: break
     case .boolean(let value): varint(2, value ? 1 : 0)
     case .integer(let value): varint(1, UInt64(bitPattern: value))
-    case .double(let value): double(4, value == 0 ? 0 : value)
+    case .double(let value): double(4, value)
     case .timestamp(let time): varint(1, UInt64(bitPattern: time.microseconds))
     case .string(let text): string(3, text)
     case .bytes(let value): bytes(3, value)

@@ -61,6 +61,27 @@ extension ExportFiles {
     }
   }
 
+  /// Asks whether ``makeDirectories(_:)`` could make what is missing, without making it.
+  static func checkMakingDirectories(_ path: String) throws(Failure) {
+    let parts = path.split(separator: "/")
+    let root = path.hasPrefix("/") ? "/" : "."
+    for count in (0...parts.count).reversed() {
+      let above = count == 0 ? root : (root == "/" ? "/" : "") + parts[..<count].joined(separator: "/")
+      var status = stat()
+      guard stat(above, &status) == 0 else {
+        guard errno == ENOENT else { throw Failure("make the directory", path) }
+        continue
+      }
+      guard status.st_mode & S_IFMT == S_IFDIR else { throw Failure("make the directory", path, ENOTDIR) }
+      return try checkWriting(above)
+    }
+  }
+
+  /// Asks whether entries of a directory can be made and removed.
+  static func checkWriting(_ path: String) throws(Failure) {
+    guard access(path, W_OK | X_OK) == 0 else { throw Failure("write to", path) }
+  }
+
   /// Puts a directory's entries on disk.
   static func syncDirectory(_ path: String) throws(Failure) {
     let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

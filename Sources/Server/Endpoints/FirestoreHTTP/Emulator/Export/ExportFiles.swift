@@ -134,21 +134,27 @@ enum ExportFiles {
   }
 
   /// The next records of a log, about so many bytes of them; none at its end.
+  /// - Throws: ``LevelLogReader/Damage`` that says where it is, ``Failure``.
   static func records(
     of path: String, _ reader: inout LevelLogReader, bytes: Int
-  ) throws -> [[UInt8]] {
+  ) throws -> [LevelLogReader.Record] {
     var current = reader
-    let records = try withFile(path, at: reader.position) { read in
-      var records: [[UInt8]] = []
-      var size = 0
-      while size < bytes, let record = try current.next(read) {
-        records.append(record)
-        size += record.count
+    defer { reader = current }
+    do {
+      return try withFile(path, at: reader.position) { read in
+        var records: [LevelLogReader.Record] = []
+        var size = 0
+        while size < bytes {
+          let offset = current.position
+          guard let record = try current.next(read) else { break }
+          records.append(.init(offset: offset, bytes: record))
+          size += record.count
+        }
+        return records
       }
-      return records
+    } catch let damage as LevelLogReader.Damage {
+      throw LevelLogReader.Damage(message: "\(damage.message) (\(path), at byte \(current.position))")
     }
-    reader = current
-    return records
   }
 
   /// Opens a file for `body`, which is given a function that reads on. Only a plain file: a pipe would be waited for, and

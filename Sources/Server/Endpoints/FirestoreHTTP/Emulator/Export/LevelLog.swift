@@ -4,7 +4,7 @@
 //     fragment: crc (4, little endian) | length (2, little endian) | 1 whole, 2 first, 3 middle, 4 last | bytes
 //
 // Invariants: no fragment crosses a block; a block's last bytes, where no header fits, are zero; what is read was
-// checked, and no record is larger than the limit.
+// checked; a record takes no more memory than its log has bytes, and none is larger than the limit.
 
 /// Puts records into the form of a log.
 struct LevelLogWriter: Sendable {
@@ -50,11 +50,19 @@ struct LevelLogReader: Sendable {
     var message: String
 
     static let truncated = Damage(message: "Invalid record")
+    static let tooLarge = Damage(message: "Invalid record: more than \(maximumRecord) bytes")
     static let checksum = Damage(message: "Checksum doesn't validate.")
   }
 
-  /// Above any record of an export: a document of the largest size, several times over.
-  static let maximumRecord = 16 << 20
+  /// A record and where it begins.
+  struct Record: Equatable {
+    var offset: Int
+    var bytes: [UInt8]
+  }
+
+  /// What protobuf's own runtimes read. Documents take far more in this format than they count, since it repeats a
+  /// field's name for every element of its array: 1 MiB of booleans in a field with a name of 1,500 bytes is 1.6 GB.
+  static let maximumRecord = Int(Int32.max)
 
   /// Where the next fragment begins.
   private(set) var position = 0
@@ -87,9 +95,8 @@ struct LevelLogReader: Sendable {
       guard crc == CRC32C.masked(header[6], data[...]) else { throw Damage.checksum }
       position += LevelLogWriter.headerBytes + length
       // Whole and first begin a record, middle and last go on with one.
-      guard isOpen == (header[6] >= 3), record.count + length <= Self.maximumRecord else {
-        throw Damage.truncated
-      }
+      guard isOpen == (header[6] >= 3) else { throw Damage.truncated }
+      guard record.count + length <= Self.maximumRecord else { throw Damage.tooLarge }
       record += data
       if header[6] == 1 || header[6] == 4 { return record }
       isOpen = true

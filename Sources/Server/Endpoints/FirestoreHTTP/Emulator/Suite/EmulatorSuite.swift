@@ -85,6 +85,16 @@ public struct EmulatorSuite: Sendable {
       metadata: ["path": "\(path)", "targets": "\(products.map(\.rawValue).joined(separator: ","))"])
   }
 
+  /// Asks whether an export to a directory could be made now, without making anything.
+  /// - Throws: ``EmulatorSuiteError`` for a path that ``export(to:targets:)`` would refuse.
+  public func checkExport(to path: String) async throws(EmulatorSuiteError) {
+    do throws(FirestoreError) {
+      try await ExportFiles.blocking(.failedPrecondition) { try ExportDirectory.check(path) }
+    } catch {
+      throw EmulatorSuiteError(description: error.message)
+    }
+  }
+
   private func export(_ products: [Product], to path: String) async throws(EmulatorSuiteError) {
     do throws(FirestoreError) {
       let directory = try await ExportFiles.blocking(.internalError) { try ExportDirectory(path) }

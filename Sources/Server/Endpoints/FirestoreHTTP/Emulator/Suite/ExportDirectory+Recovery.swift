@@ -74,6 +74,15 @@ extension ExportDirectory {
     }
   }
 
+  /// Whether a directory holds an export or nothing, or will once it is put right.
+  static func holdsExport(_ directory: String) throws -> Bool {
+    let names = try ExportFiles.names(in: directory)
+    if names.contains(ExportManifest.fileName) || names.allSatisfy({ Folder(of: $0) != nil }) { return true }
+    return try folders(of: directory).contains { folder in
+      folder.kind != .staged && ExportFiles.exists("\(folder.path)/\(ExportManifest.fileName)")
+    }
+  }
+
   private static func folders(of directory: String) throws -> [(kind: Folder, path: String)] {
     try ExportFiles.names(in: directory).compactMap { name in
       let path = "\(directory)/\(name)"

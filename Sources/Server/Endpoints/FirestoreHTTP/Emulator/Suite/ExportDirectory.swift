@@ -27,13 +27,33 @@ struct ExportDirectory: Sendable {
   /// Makes the directory, if it is missing, puts right what an export left there that did not end, and makes room.
   /// - Throws: INVALID_ARGUMENT or FAILED_PRECONDITION for one that may not be replaced.
   init(_ path: String) throws {
+    try Self.checkKind(of: path)
+    try ExportFiles.makeDirectories(path)
+    let real = try Self.realPath(of: path)
+    guard let lock = try DirectoryLock.take(real) else { throw Self.isHeld(path) }
+    try Self.recover(real)
+    let names = try ExportFiles.names(in: real)
+    guard names.contains(ExportManifest.fileName) || names.isEmpty else {
+      throw Self.holdsNoExport(path)
+    }
+    self.path = real
+    self.lock = lock
+    id = Folder.newID
+    staging = Folder.staged.path(id, in: real)
+    guard mkdir(staging, 0o777) == 0 else { throw ExportFiles.Failure("make the directory", staging) }
+  }
+
+  private static func checkKind(of path: String) throws(FirestoreError) {
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw FirestoreError.invalidArgument("An export needs the path of a directory.")
+      throw .invalidArgument("An export needs the path of a directory.")
     }
     guard !ExportFiles.exists(path) || ExportFiles.isDirectory(path) else {
-      throw FirestoreError.failedPrecondition("\(path) is no directory.")
+      throw .failedPrecondition("\(path) is no directory.")
     }
-    try ExportFiles.makeDirectories(path)
+  }
+
+  /// The path without links of a directory that is there and may be replaced.
+  private static func realPath(of path: String) throws -> String {
     let real = try ExportFiles.realPath(path)
     let here = try ExportFiles.realPath(".")
     guard real != "/", here != real, !here.hasPrefix(real + "/") else {
@@ -41,19 +61,23 @@ struct ExportDirectory: Sendable {
         "An export may not replace the current directory or one above it: \(path). Choose a directory of its own."
       )
     }
-    guard let lock = try DirectoryLock.take(real) else { throw Self.isHeld(path) }
-    try Self.recover(real)
-    let names = try ExportFiles.names(in: real)
-    guard names.contains(ExportManifest.fileName) || names.isEmpty else {
-      throw FirestoreError.failedPrecondition(
-        "\(path) is not empty and holds no export (no \(ExportManifest.fileName)), so it is not replaced. Choose "
-          + "another directory, or empty this one.")
-    }
-    self.path = real
-    self.lock = lock
-    id = Folder.newID
-    staging = Folder.staged.path(id, in: real)
-    guard mkdir(staging, 0o777) == 0 else { throw ExportFiles.Failure("make the directory", staging) }
+    return real
+  }
+
+  private static func holdsNoExport(_ path: String) -> FirestoreError {
+    .failedPrecondition(
+      "\(path) is not empty and holds no export (no \(ExportManifest.fileName)), so it is not replaced. Choose "
+        + "another directory, or empty this one.")
+  }
+
+  /// Asks whether an export to a path could be made, without making anything.
+  /// - Throws: as ``init(_:)``; what shows only when it is made, such as a full disk, is not seen.
+  static func check(_ path: String) throws {
+    try checkKind(of: path)
+    guard ExportFiles.exists(path) else { return try ExportFiles.checkMakingDirectories(path) }
+    let real = try realPath(of: path)
+    guard try holdsExport(real) else { throw holdsNoExport(path) }
+    try ExportFiles.checkWriting(real)
   }
 
   static func isHeld(_ path: String) -> FirestoreError {
