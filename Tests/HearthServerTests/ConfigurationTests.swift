@@ -104,6 +104,16 @@ struct ConfigurationTests {
     #expect(error(["HEARTH_INDEXES": "some"]).contains("automatic or strict"))
   }
 
+  @Test("A byte-order mark at the start of a file is no part of it, nor of the places in it")
+  func byteOrderMark() throws {
+    let file = #"{"emulators": {"firestore": {"port": 1003}}} // A comment."#
+    #expect(try resolve(file: "\u{FEFF}" + file).firestore.port == 1003)
+    for mark in ["", "\u{FEFF}"] {
+      #expect(error(file: mark + "{x").hasPrefix("firebase.json:1:2: "), "\(error(file: mark + "{x"))")
+      #expect(error(file: mark + "{\n  x").hasPrefix("firebase.json:2:3: "))
+    }
+  }
+
   @Test("Every option has its variable")
   func variables() throws {
     let configuration = try HearthConfiguration.resolve(

@@ -123,6 +123,9 @@ struct EmulatorTests {
     }
     """
 
+  @Test("rules may begin with a byte-order mark")
+  func markedRules() { #expect(RulesForm.fault(in: "\u{FEFF}" + Self.valid) == nil) }
+
   @Test("rules of good form are accepted, and it is said that they are not enforced")
   func acceptedRules() async throws {
     try await FirestoreTestServer.serving { server in
@@ -154,6 +157,8 @@ struct EmulatorTests {
       ("'open", "L1:1 Missing the end of a string."),
       ("/* open", "L1:1 Missing the end of a comment."), ("", "L1:1 Missing 'service cloud.firestore'."),
       ("nonsense", "L1:1 Unexpected text outside of a service."),
+      // A byte-order mark is no column.
+      ("\u{FEFF}nonsense", "L1:1 Unexpected text outside of a service."),
     ])
   func refusedRules(text: String, message: String) async throws {
     try await FirestoreTestServer.serving { server in

@@ -60,6 +60,13 @@ struct SettingsTests {
     }
   }
 
+  @Test("Rules may begin with a byte-order mark")
+  func byteOrderMark() throws {
+    #expect(try RulesFile(Array(("\u{FEFF}" + Self.text).utf8)).text == Self.text)
+    let error = #expect(throws: RulesError.self) { try RulesFile(Array("\u{FEFF}{x".utf8)) }
+    #expect(error?.description.hasPrefix("1:2: ") == true, "\(String(describing: error))")
+  }
+
   @Test("Bad rules are answered with their places and leave those before in force; a dry run changes nothing")
   func badRules() async throws {
     try await RealtimeTestServer.run { server in

@@ -123,12 +123,21 @@ struct FirebaseJSON: Equatable {
     return emulator
   }
 
-  /// Replaces comments by spaces: the Firebase tools accept `//` and `/* */` in this file.
+  /// What some editors begin a file with: U+FEFF, which says that it is UTF-8.
+  static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+  /// Replaces comments by spaces: the Firebase tools accept `//` and `/* */` in this file; and a byte-order mark.
   static func withoutComments(_ source: [UInt8]) -> [UInt8] {
     enum Place { case text, string, escape, line, block }
     var bytes = source
     var place = Place.text
     var index = 0
+    if source.starts(with: byteOrderMark) {
+      while index < byteOrderMark.count {
+        bytes[index] = UInt8(ascii: " ")
+        index += 1
+      }
+    }
     while index < bytes.count {
       let byte = bytes[index]
       let next = index + 1 < bytes.count ? bytes[index + 1] : 0

@@ -76,12 +76,13 @@ struct LocatedJSON {
     }
   }
 
-  /// `line:column` of an offset.
+  /// `line:column` of an offset; a byte-order mark is no column.
   static func place(of offset: Int, in source: [UInt8]) -> String {
     let before = source.prefix(offset)
     let line = before.count { $0 == UInt8(ascii: "\n") } + 1
-    let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-    return "\(line):\(before.count - start + 1)"
+    let mark = source.starts(with: FirebaseJSON.byteOrderMark) ? FirebaseJSON.byteOrderMark.count : 0
+    let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? mark
+    return "\(line):\(max(0, before.count - start) + 1)"
   }
 
   /// A member of an object; nil if there is none, or null.

@@ -82,7 +82,10 @@ public struct RulesFile: Sendable {
   /// The most problems that are reported.
   public static let mostProblems = 100
 
-  /// The text as it was written.
+  /// What some editors begin a file with.
+  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+  /// The text as it was written, without a byte-order mark.
   public let text: String
   /// The same as plain JSON on one line: without comments and trailing commas.
   public let strictText: String
@@ -98,6 +101,9 @@ public struct RulesFile: Sendable {
         RulesProblem(line: 1, column: 1, message: "Rules may have at most \(RulesFile.mostBytes) bytes.")
       ])
     }
+    let bytes =
+      bytes.starts(with: RulesFile.byteOrderMark)
+      ? Array(bytes.dropFirst(RulesFile.byteOrderMark.count)) : bytes
     let text = String(decoding: bytes, as: UTF8.self)
     guard text.utf8.elementsEqual(bytes) else {
       throw RulesError([RulesProblem(line: 1, column: 1, message: "Parse error: the text is not UTF-8.")])

@@ -34,7 +34,9 @@ struct RulesForm {
 
   /// The first thing that is wrong with a text; nil if nothing is.
   static func fault(in text: String) -> Fault? {
-    var form = RulesForm(bytes: Array(text.utf8))
+    // A byte-order mark, which some editors begin a file with, is no column and no rule.
+    let mark = text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+    var form = RulesForm(bytes: Array(text.utf8.dropFirst(mark)))
     do {
       try form.scan()
       try form.readFile()
@@ -43,7 +45,7 @@ struct RulesForm {
       let before = form.bytes.prefix(failure.offset)
       let line = before.count { $0 == 0x0A } + 1
       let column = failure.offset - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
-      return Fault(line: line, column: column, offset: failure.offset, message: failure.message)
+      return Fault(line: line, column: column, offset: failure.offset + mark, message: failure.message)
     } catch {
       return Fault(line: 1, column: 1, offset: 0, message: "The rules cannot be read.")
     }
