@@ -2,6 +2,7 @@
 
 import Foundation
 import GRPCFraming
+import HearthServer
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -65,6 +66,33 @@ struct TLSTests {
     #expect(try await call.status().code == .failedPrecondition)
     await client.close()
     await echo.stop()
+  }
+
+  @Test(
+    "A client that reads nothing holds up a stop for a second at most, idle or in the middle of a request",
+    arguments: [false, true])
+  func stalledClient(isIdle: Bool) async throws {
+    let files = try TestCertificate.write()
+    var configuration = HearthConfiguration.forTesting()
+    configuration.tls = .init(certificate: files.certificate, key: files.key)
+    configuration.drainSeconds = isIdle ? 5 : 1
+    let server = HearthServer(configuration)
+    try await server.start()
+    let client = try await RawConnection.connect(
+      port: try #require(server.databasePort),
+      tls: try TestCertificate.clientContext(protocols: ["http/1.1"]))
+    let request = "/a.json?ns=demo HTTP/1.1\r\nHost: localhost\r\n"
+    if isIdle {
+      try await client.send("GET \(request)\r\n")
+      #expect(try await client.text(until: "null").contains("200 OK"))
+    } else {
+      try await client.send("PUT \(request)Content-Length: 100\r\n\r\n\"abc")
+    }
+    try await client.stopReading()
+    let began = ContinuousClock.now
+    await server.stop()
+    #expect(ContinuousClock.now - began < .seconds(4))
+    await client.close()
   }
 
   @Test("Files that are missing or no PEM are refused by their names")

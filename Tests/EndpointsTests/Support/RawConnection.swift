@@ -46,6 +46,9 @@ final class RawConnection: Sendable {
     try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
   }
 
+  /// Takes nothing more off the socket.
+  func stopReading() async throws { try await channel.setOption(.autoRead, value: false).get() }
+
   /// Says that nothing more is sent; under TLS by its own end, too.
   func finishSending() async throws { try await channel.close(mode: .output).get() }
 

@@ -79,8 +79,11 @@ final class ConnectionRegistry: Sendable {
     closing.cancel()
   }
 
+  /// Closes what is left at once. Under TLS too: whoever stalls would not answer its end either.
   private func closeAll() {
-    for channel in state.withLockedValue({ Array($0.channels.values) }) { channel.close(promise: nil) }
+    for channel in state.withLockedValue({ Array($0.channels.values) }) {
+      channel.eventLoop.execute { channel.cutOff() }
+    }
   }
 
   private func remove(_ id: ObjectIdentifier) {

@@ -1,9 +1,13 @@
 // A port's certificate and key, read from PEM files.
 
+import NIOCore
 import NIOSSL
 
 /// The server side of TLS for a port: TLS 1.2 and above, HTTP/2 offered by ALPN where the port speaks it.
 public struct PortTLS: Sendable {
+  /// How long the peer's end of TLS is waited for once its connection is to be closed: many never say it.
+  private static let farewell = TimeAmount.seconds(1)
+
   private let configuration: TLSConfiguration
 
   /// Reads a certificate chain and its private key.
@@ -20,6 +24,7 @@ public struct PortTLS: Sendable {
       var configuration = TLSConfiguration.makeServerConfiguration(
         certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
+      configuration.shutdownTimeout = Self.farewell
       self.configuration = configuration
     } catch {
       throw PortError(.tls, "The key file \(keyFile) cannot be read as PEM: \(error)")
