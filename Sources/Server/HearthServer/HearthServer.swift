@@ -71,7 +71,8 @@ public final class HearthServer: Sendable {
 
   /// Opens the store and every port.
   /// - Returns: the addresses, Firestore first.
-  /// - Throws: ``HearthError`` that says what to change; nothing stays open then. Also if it was started before.
+  /// - Throws: ``HearthError`` that says what to change; nothing stays open then. Also if it was started before, or its
+  ///   task is cancelled meanwhile: nothing is exported then, since half of an import would take the place of the whole.
   @discardableResult
   public func start() async throws(HearthError) -> [Listener] {
     let mayStart = phase.withLockedValue { phase in
@@ -175,6 +176,7 @@ public final class HearthServer: Sendable {
     do throws(HearthError) {
       try await realtime.reportUnenforcedRules(log)
       try await engine.setIndexes(indexes)
+      try Self.goOn()
       if configuration.emulator {
         let suite = EmulatorSuite(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
@@ -184,6 +186,7 @@ public final class HearthServer: Sendable {
         if let path = configuration.exportOnExit { try await checkExport(to: path, suite) }
         // Before anyone is served, so that nobody sees half of it.
         if let path = configuration.importedDirectory { try await load(path, suite) }
+        try Self.goOn()
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
@@ -206,12 +209,22 @@ public final class HearthServer: Sendable {
             project: configuration.project, host: hub.host, port: hub.port, version: Self.version, log: log)
         }
       }
+      try Self.goOn()
       return running
     } catch {
-      await drain(running)
-      await close(running)
+      // In a task of its own: that of the start may be cancelled, and what is open has to be closed all the same.
+      let opened = running
+      await Task {
+        await drain(opened)
+        await close(opened)
+      }.value
       throw error
     }
+  }
+
+  /// Ends a start that nobody waits for any more.
+  private static func goOn() throws(HearthError) {
+    if Task.isCancelled { throw HearthError("The start was cancelled.") }
   }
 
   /// A directory that is made by the export at the end may be missing: so that the first start needs no other options.

@@ -1,68 +1,61 @@
-// Runs a server until the process is told to stop: the piece that `hearth serve` hands to the service group.
+// Runs a server until the process is told to stop: what `hearth serve` does.
 
-import Dispatch
 import EmbeddedStore
 import Logging
-import ServiceLifecycle
-import UnixSignals
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 extension HearthServer {
+  /// Why a server that was asked to stop while it started never served.
+  public struct StoppedBeforeReady: Error, Sendable, CustomStringConvertible {
+    /// The signal that asked.
+    public var signal: Int32
+
+    /// The code that the process should end with: 128 and the signal's number, as shells tell of a signal.
+    public var exitCode: Int32 { Self.exitCode(of: signal) }
+
+    /// The text of the error.
+    public var description: String { Self.text }
+
+    static let text = "stopped before it was ready"
+
+    static func exitCode(of signal: Int32) -> Int32 { 128 + signal }
+  }
+
   /// Starts the server, calls `ready` with its addresses, and serves until SIGTERM or SIGINT; then drains and stops.
   ///
-  /// Returns within ten seconds of the signal; with an export at the end, within ten minutes.
-  /// - Throws: ``HearthError`` if it does not start, or its export at the end fails.
+  /// Returns within ten seconds of the signal; with an export at the end, within ten minutes. A second signal ends the
+  /// process at once.
+  /// - Throws: ``HearthError`` if it does not start, or its export at the end fails; ``StoppedBeforeReady``.
   public static func serve(
     _ configuration: HearthConfiguration, ready: @escaping @Sendable ([Listener]) -> Void
   ) async throws {
-    OpenFiles.raiseLimit()
     var log = Logger(label: "hearth") { StreamLogHandler.standardError(label: $0) }
     log.logLevel = configuration.logLevel
-    let service = HearthService(server: HearthServer(configuration, log: log), log: log, ready: ready)
-    var quiet = log
-    quiet.logLevel = max(log.logLevel, .error)
-    var group = ServiceGroupConfiguration(
-      services: [
-        .init(
-          service: service, successTerminationBehavior: .gracefullyShutdownGroup,
-          failureTerminationBehavior: .cancelGroup)
-      ],
-      gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
-    group.maximumGracefulShutdownDuration = configuration.exportOnExit == nil ? .seconds(9) : .seconds(599)
-    try await ServiceGroup(configuration: group).run()
-  }
-}
-
-private struct HearthService: Service {
-  let server: HearthServer
-  let log: Logger
-  let ready: @Sendable ([HearthServer.Listener]) -> Void
-
-  func run() async throws {
-    let listeners = try await server.start()
-    // From here on, so that the signal never ends a server that is ready.
-    let hangups = await UnixSignalsSequence(trapping: .sighup)
-    let reloading = Task { [server] in
-      for await _ in hangups { await server.reloadIndexes() }
+    // Before anything is opened: no signal may end what was begun on its way.
+    let signals = ProcessSignals(isExporting: configuration.exportOnExit != nil, log: log)
+    OpenFiles.raiseLimit()
+    let server = HearthServer(configuration, log: log)
+    let listeners = try await start(server, signals)
+    signals.becomeReady()
+    let reloading = Task {
+      for await _ in signals.hangups { await server.reloadIndexes() }
     }
     defer { reloading.cancel() }
     ready(listeners)
-    try await gracefulShutdown()
-    // What was acknowledged is on disk, so leaving is safe at any moment; a long scan or a stuck client may not hold
-    // the process beyond what its operator was promised. On a queue of its own: the pools may be what is stuck.
-    let seconds = server.configuration.exportOnExit == nil ? 9.5 : 599.5
-    DispatchQueue(label: "hearth.shutdown").asyncAfter(deadline: .now() + seconds) { [log] in
-      log.error(
-        "leaving took more than \(seconds) s: the process ends now; everything acknowledged is on disk")
-      _exit(1)
+    await withCheckedContinuation { (stopped: CheckedContinuation<Void, Never>) in
+      signals.whenStopped { stopped.resume() }
     }
     try await server.stopAndExport()
+  }
+
+  /// Starts the server, or gives that up as soon as the process is asked to leave.
+  private static func start(_ server: HearthServer, _ signals: ProcessSignals) async throws -> [Listener] {
+    let starting = Task { try await server.start() }
+    signals.whenStopped { starting.cancel() }
+    do {
+      return try await starting.value
+    } catch {
+      guard let signal = signals.stop else { throw error }
+      throw StoppedBeforeReady(signal: signal)
+    }
   }
 }

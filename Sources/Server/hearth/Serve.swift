@@ -10,12 +10,15 @@ struct Serve: AsyncParsableCommand {
     abstract: "Serve Cloud Firestore and the Realtime Database.",
     discussion: """
       Prints one line for each address it listens on, then "ready". SIGTERM and SIGINT let open requests finish and \
-      end the process within ten seconds; an export at the end may take ten minutes.
+      end the process within ten seconds; an export at the end may take ten minutes. A second signal ends it at once: \
+      everything acknowledged is on disk, and of an export that is not whole nothing is kept, so that the one before it \
+      stays. A start that is not "ready" yet is given up, with nothing exported. Either ends with 128 and the signal's \
+      number.
 
       Each option may also be set by a variable, HEARTH_ and its name in capitals (HEARTH_FIRESTORE_PORT), or, where \
       it says so, by firebase.json. A flag goes before a variable, a variable before firebase.json.
 
-      The index files that firebase.json names are read again on SIGHUP.
+      The index files that firebase.json names are read again on SIGHUP, which never ends the process.
 
       Without --emulator every request for data is answered UNAUTHENTICATED: this version knows no accounts yet.
       """)
@@ -117,6 +120,9 @@ struct Serve: AsyncParsableCommand {
         lines.append("ready\n")
         FileHandle.standardOutput.write(Data(lines.joined().utf8))
       }
+    } catch let error as HearthServer.StoppedBeforeReady {
+      FileHandle.standardError.write(Data("hearth: \(error)\n".utf8))
+      throw ExitCode(error.exitCode)
     } catch let error as HearthError {
       FileHandle.standardError.write(Data("hearth: \(error)\n".utf8))
       throw ExitCode.failure
