@@ -83,6 +83,53 @@ struct StreamErrorTests {
     }
   }
 
+  enum Priority: CaseIterable {
+    case tooShort, tooLong, ofItself, ofItselfWhileIdle, inHead, inPaddedHead
+
+    /// The beginning of a call on stream 3, with a priority that would break it.
+    func call(_ head: [UInt8]) -> [UInt8] {
+      let block = Array(head.dropFirst(9))
+      switch self {
+      case .tooShort: return head + FrameConnection.frame(2, 0, 3, [1, 2, 3])
+      case .tooLong: return head + FrameConnection.frame(2, 0, 3, [0, 0, 0, 0, 1, 1])
+      case .ofItself: return head + FrameConnection.frame(2, 0, 3, [0, 0, 0, 3, 1])
+      case .ofItselfWhileIdle: return FrameConnection.frame(2, 0, 3, [0, 0, 0, 3, 1]) + head
+      case .inHead: return FrameConnection.frame(1, 0x24, 3, [0x80, 0, 0, 3, 1] + block)
+      case .inPaddedHead: return FrameConnection.frame(1, 0x2c, 3, [2, 0, 0, 0, 3, 1] + block + [0, 0])
+      }
+    }
+  }
+
+  @Test("Priorities mean nothing, whatever they say", arguments: Priority.allCases)
+  func priorities(_ kind: Priority) async throws {
+    try await withConnection { _, client in
+      try await converse(client, stream: 1)
+      let head = kind.call(try client.head(3, FrameConnection.call("Echo")))
+      try await client.send(head + FrameConnection.message(3, [1], end: true))
+      #expect(try await client.status(of: 3) == 0)
+      try await expectConversation(client, stream: 1)
+    }
+  }
+
+  @Test("A body behind its own reset is dropped, and given back to the connection's window")
+  func bodyBehindReset() async throws {
+    try await withConnection { _, client in
+      try await converse(client, stream: 1)
+      let head = try client.head(3, FrameConnection.call("Converse"))
+      let (pieces, bytes) = (160, 16 << 10)
+      let before = client.given
+      try await client.send(head + FrameConnection.frame(3, 0, 3, [0, 0, 0, 8]))
+      // More than twice the window: the connection would stand still if it were not opened again.
+      let piece = FrameConnection.frame(0, 0, 3, [UInt8](repeating: 0, count: bytes))
+      for _ in 0..<pieces { try await client.send(piece) }
+      try await expectConversation(client, stream: 1)
+      let given = client.given - before
+      #expect(given <= pieces * bytes && given > pieces * bytes - (64 << 10), "\(given)")
+      try await client.request(5, FrameConnection.call("Echo"), [1])
+      #expect(try await client.status(of: 5) == 0)
+    }
+  }
+
   @Test("Many malformed requests end their connection, with a reason")
   func flood() async throws {
     var limits = PortLimits()

@@ -34,6 +34,8 @@ final class FrameConnection {
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   private var received = ByteBuffer()
+  /// By how much the server has opened the connection's window so far.
+  private(set) var given = 0
 
   private init(_ connection: RawConnection) { self.connection = connection }
 
@@ -163,6 +165,9 @@ final class FrameConnection {
     case 7:
       let last = Int(payload.readInteger(as: UInt32.self) ?? 0)
       return .goAway(last: last, code: Int(payload.readInteger(as: UInt32.self) ?? 0))
+    case 8:
+      if stream == 0 { given += Int(payload.readInteger(as: UInt32.self) ?? 0) }
+      return .other(type: 8)
     case let type: return .other(type: Int(type))
     }
   }

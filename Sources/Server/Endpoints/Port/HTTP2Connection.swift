@@ -2,7 +2,9 @@
 //
 // Invariants: the peer's pings are answered, and never punished while it asks and is answered; a peer that floods resets
 // or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish;
-// what is wrong with one stream ends that stream alone.
+// what is wrong with one stream ends that stream alone. Except for field blocks, which change HPACK's tables for all
+// streams and so cannot be passed over: one beyond the limit, one that cannot be decoded, and one of a stream that was
+// reset end the connection.
 
 import Logging
 import NIOCore

@@ -1,6 +1,7 @@
 // The bytes of one HTTP/2 connection, beneath the handler that makes frames of them. What that handler would take too
 // strictly goes past it here: GOAWAY, behind which it would hold any frame of a new stream against the connection; the
-// number of streams that may be open, which it makes an error of the connection; the client's acknowledgement of it.
+// number of streams that may be open, which it makes an error of the connection; the client's acknowledgement of it; frames
+// that break the rules of one stream (`HTTP2Leniency`).
 //
 // Invariants: behind the end of the connection nothing is handed on; the last frames are given time to arrive, since a
 // connection that is closed over unread bytes is reset, and a reset destroys what the peer has not read.
@@ -32,6 +33,9 @@ final class HTTP2Wire: ChannelDuplexHandler {
   private let announcedStreams: Int
   private var hasAnnouncedStreams = false
   private var opening: HTTP2Opening
+  private var leniency = HTTP2Leniency()
+  /// What was left out of the connection's window is given back in pieces of this size.
+  private let windowPiece: Int
   private var phase = Phase.open
   private var readsNoMore = false
   private var closing: Scheduled<Void>?
@@ -42,6 +46,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
   init(_ limits: HTTP2Limits) {
     announcedStreams = limits.maximumConcurrentStreams
     opening = HTTP2Opening(limits)
+    windowPiece = max(1, limits.connectionWindow / 32)
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -55,9 +60,21 @@ final class HTTP2Wire: ChannelDuplexHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard case .open = phase else { return }
-    if opening.isOver { return context.fireChannelRead(data) }
-    let passed = opening.pass(unwrapInboundIn(data))
+    var bytes = unwrapInboundIn(data)
+    if !opening.isOver { bytes = opening.pass(bytes) }
+    let passed = leniency.pass(bytes)
+    if let given = leniency.giveBack(atLeast: windowPiece) { giveBack(given, context) }
     if passed.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(passed)) }
+  }
+
+  /// Opens the connection's window by what the handler behind never saw, and so does not give back.
+  private func giveBack(_ bytes: Int, _ context: ChannelHandlerContext) {
+    var frame = context.channel.allocator.buffer(capacity: 13)
+    frame.writeInteger(UInt32(4) << 8 | 8)
+    frame.writeInteger(UInt8(0))
+    frame.writeInteger(UInt32(0))
+    frame.writeInteger(UInt32(clamping: bytes))
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
