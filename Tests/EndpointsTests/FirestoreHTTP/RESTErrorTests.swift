@@ -1,6 +1,7 @@
 // One fault, asked for over gRPC and over REST: the same code and the same message.
 
 import FirestoreProtobuf
+import Foundation
 import GRPCFraming
 import RealtimeModel
 import SwiftProtobuf
