@@ -11,7 +11,7 @@ public enum Limits {
   public static let collectionDepth = 100
   /// Longest field name, in bytes of UTF-8.
   public static let fieldNameBytes = 1500
-  /// Longest field path in its canonical text, in bytes.
+  /// Longest field path, in bytes: its names and the dots between them, without quotes and backslashes.
   public static let fieldPathBytes = 1500
   /// Bytes of a text or bytes value that an index keeps.
   public static let indexedValueBytes = 1500

@@ -143,6 +143,10 @@ struct LimitTests {
       let path = FieldPath(field: LimitCase.text(Limits.fieldPathBytes + excess))
       return LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: [:]), mask: [path])])
     },
+    LimitCase("a path in a mask, in quotes", "Property path is longer than 1500 bytes.") { excess in
+      let path = FieldPath(field: String(repeating: "é", count: 750) + LimitCase.text(excess))
+      return LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: [:]), mask: [path])])
+    },
     LimitCase(
       "dimensions of a vector", "more than 2048 dimensions",
       fields: {

@@ -38,10 +38,32 @@ struct FieldPathTests {
         == true)
   }
 
-  @Test("paths longer than 1,500 bytes are refused")
-  func length() {
-    #expect(throws: Never.self) { try FieldPath(parsing: String(repeating: "x", count: 1500)) }
-    #expect(throws: FirestoreError.self) { try FieldPath(parsing: String(repeating: "x", count: 1501)) }
+  @Test(
+    "paths longer than 1,500 bytes are refused, quotes and backslashes not counted",
+    arguments: [
+      ["x"], ["é"], ["`"], ["\\"], ["a", "b"], ["`", "\\"], ["a", "é", "`"], ["\u{0}"], ["."],
+    ])
+  func length(pieces: [String]) throws {
+    // One long name, and as many short ones as there is room for.
+    let piece = pieces.joined()
+    let whole = String(repeating: piece, count: 1500 / piece.utf8.count)
+    let long = whole + String(repeating: "x", count: 1500 - whole.utf8.count)
+    let many = Array(repeating: pieces, count: 2000).joined().map { String($0) }
+    var fitting: [String] = []
+    var bytes = -1
+    for name in many where bytes + 1 + name.utf8.count <= 1500 {
+      bytes += 1 + name.utf8.count
+      fitting.append(name)
+    }
+    for segments in [[long], fitting] {
+      let path = try #require(FieldPath(segments: segments))
+      #expect(try FieldPath(parsing: path.description) == path)
+    }
+    for segments in [[long + "x"], fitting + ["xx"]] {
+      let path = try #require(FieldPath(segments: segments))
+      let error = failure { () throws(FirestoreError) in _ = try FieldPath(parsing: path.description) }
+      #expect(error == .invalidArgument("Property path is longer than 1500 bytes."))
+    }
   }
 
   @Test("random names survive the text form")

@@ -6,17 +6,23 @@
 extension FieldPath: CustomStringConvertible {
   /// Parses the server's text form; INVALID_ARGUMENT with the product's message otherwise.
   public init(parsing text: String) throws(FirestoreError) {
-    guard text.utf8.count <= Limits.fieldPathBytes else {
-      throw .invalidArgument("Property path is longer than \(Limits.fieldPathBytes) bytes.")
-    }
+    // Names of one byte each take most for quotes and backslashes: five bytes of text for two of the path.
+    guard text.utf8.count <= 3 * Limits.fieldPathBytes else { throw FieldPath.tooLong }
     guard let segments = FieldPath.split(text) else {
       throw .invalidArgument(
         "Invalid property path \"\(text)\". Unquoted property paths must match regex "
           + "([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex "
           + "(`(?:[^`\\\\]|(?:\\\\.))+`).")
     }
+    // A field that may be stored can be named: what its name takes in quotes does not count.
+    guard segments.reduce(segments.count - 1, { $0 + $1.utf8.count }) <= Limits.fieldPathBytes else {
+      throw FieldPath.tooLong
+    }
     self.init(unchecked: segments)
   }
+
+  private static let tooLong = FirestoreError.invalidArgument(
+    "Property path is longer than \(Limits.fieldPathBytes) bytes.")
 
   /// The text form in which every name that is not simple is quoted.
   public var description: String {
