@@ -48,6 +48,35 @@ import Testing
     #expect(changed.writeResults[0].updateTime == changed.commitTime)
   }
 
+  @Test("a document that a commit changes and changes back has the time that the commit's results tell")
+  func changedBack() async throws {
+    let name = try fixture.name("c/d")
+    try await fixture.set("c/d", ["a": 1])
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
+    stream.addTarget(WatchTarget(id: 4, fixture.selection(StructuredQuery(from: [.init("c")], limit: 1))))
+    try await eventually("both are current") {
+      client.view.current == [2, 4] && !client.view.snapshots.isEmpty
+    }
+    let committed = try await fixture.commit([
+      Write(.update(name, fields: ["a": 2])), Write(.update(name, fields: ["a": 1])),
+    ])
+    let time = try #require(committed.commitTime)
+    #expect(committed.writeResults.map(\.updateTime) == [time, time])
+    let document = try await fixture.engine.getDocument(name, as: .administrator).document
+    #expect(document.updateTime == time && document.createTime < time)
+    // Clients wait for the version that a write's result tells.
+    let seen = try await client.snapshot(at: time)
+    #expect(seen[2]?["c/d"]?.updateTime == time)
+    #expect(seen[4]?["c/d"]?.updateTime == time)
+    #expect(client.view.violations.isEmpty)
+    stream.close()
+    #expect(try await fixture.check().isConsistent)
+    try await fixture.commit([Write(.update(name, fields: ["a": 3]), precondition: .updateTime(time))])
+    #expect(try await fixture.get("c/d") == ["a": 3])
+  }
+
   @Test("a document created again is younger than the one deleted")
   func recreatedIsYounger() async throws {
     let name = try fixture.name("c/d")

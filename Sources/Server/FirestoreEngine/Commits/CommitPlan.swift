@@ -153,10 +153,11 @@ struct CommitPlan {
   mutating func finish() throws {
     for target in targets {
       footprint.keys.append(target.key)
-      // A document deleted and created again is another document, even with the same fields.
-      guard target.fields != target.fieldsBefore || target.createTime != target.before?.createTime else {
-        continue
-      }
+      // A document deleted and created again is another document, even with the same fields; one that was changed and
+      // changed back has the time of the commit, which the results of its writes tell.
+      let hasNewTimes =
+        target.createTime != target.before?.createTime || target.updateTime != target.before?.updateTime
+      guard hasNewTimes || target.fields != target.fieldsBefore else { continue }
       let path = target.name.path
       let collection = path.segments.dropLast().last ?? ""
       let entriesBefore = try target.fieldsBefore.map {
