@@ -15,7 +15,8 @@ extension PortProtocols {
     let service = FirestoreService(engine: engine, authentication: authentication)
     let http = FirestoreHTTPService(
       rest: FirestoreREST(
-        methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes),
+        methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes,
+        endTransaction: service.endTransaction(ofRefused:_:)),
       emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
       webChannel: WebChannelService(service, limits))
     return PortProtocols(

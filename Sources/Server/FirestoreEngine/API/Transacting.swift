@@ -29,4 +29,12 @@ extension FirestoreEngine {
       try database.transactions.rollBack(transaction, as: caller)
     }
   }
+
+  /// Ends a transaction whose commit has failed before the engine could be asked, such as one that cannot be read, and
+  /// gives back its locks; what the engine refuses itself has ended already. Tokens of others, of transactions that have
+  /// ended, and of no transaction are passed over.
+  public func failTransaction(_ token: [UInt8], in name: DatabaseName, as caller: Caller) {
+    // A database that is not open has no transactions.
+    openDatabase(name)?.transactions.fail(token, as: caller)
+  }
 }

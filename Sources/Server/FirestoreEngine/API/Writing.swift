@@ -6,20 +6,26 @@ import OrderedStore
 extension FirestoreEngine {
   /// Applies writes in order, all or none, and ends the transaction if one is named.
   ///
-  /// Without writes and transaction nothing happens, and there is no commit time.
+  /// Without writes and transaction nothing happens, and there is no commit time. The transaction ends also where the
+  /// commit is refused, whatever for: not every client rolls back then.
   /// - Throws: NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition, ABORTED for contention,
   ///   INVALID_ARGUMENT for writes that can never be applied, UNAVAILABLE if the outcome is unknown.
   public func commit(
     in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
   ) async throws(FirestoreError) -> CommitResponse {
-    for write in writes { try write.validate(in: name, limits: limits.data) }
-    return try await reporting {
-      let database = try await self.database(name)
-      // Writes are decided one by one; ending a transaction without any is an operation of its own.
-      if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
-      if let transaction { return try await database.commit(writes, transaction: transaction, as: caller) }
-      if writes.isEmpty { return CommitResponse(writeResults: [], commitTime: nil) }
-      return try await database.commit(writes, reads: nil, owner: nil, as: caller)
+    do throws(FirestoreError) {
+      for write in writes { try write.validate(in: name, limits: limits.data) }
+      return try await reporting {
+        let database = try await self.database(name)
+        // Writes are decided one by one; ending a transaction without any is an operation of its own.
+        if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
+        if let transaction { return try await database.commit(writes, transaction: transaction, as: caller) }
+        if writes.isEmpty { return CommitResponse(writeResults: [], commitTime: nil) }
+        return try await database.commit(writes, reads: nil, owner: nil, as: caller)
+      }
+    } catch {
+      if let transaction { failTransaction(transaction, in: name, as: caller) }
+      throw error
     }
   }
 

@@ -275,6 +275,18 @@ final class TransactionTable: Sendable {
     release(owner)
   }
 
+  /// Ends a transaction of the caller's whose commit was refused before it came here. Nothing happens to one that has
+  /// ended, or whose other commit is under way, nor to another caller's.
+  func fail(_ token: [UInt8], as caller: Caller) {
+    guard let id = try? issued(token, to: TransactionHolder(caller)) else { return }
+    let owner: LockTable.Owner? = state.withLock { state in
+      guard let entry = state.open[id], entry.phase == .active else { return nil }
+      state.end(id, as: .failed)
+      return entry.transaction.owner
+    }
+    if let owner { release(owner) }
+  }
+
   /// Rolls back.
   /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Caller) throws {

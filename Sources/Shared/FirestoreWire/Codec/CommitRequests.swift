@@ -31,6 +31,30 @@ public struct CommitRequest: Hashable, Sendable {
   }
 }
 
+extension CommitRequest {
+  /// The database and the transaction that a request names which cannot be read as a whole: what it says of them before
+  /// the place where its bytes stop making sense. Nil if it names no transaction there.
+  public static func transaction(
+    in bytes: UnsafeRawBufferPointer
+  ) -> (database: String, token: [UInt8])? {
+    var reader = ProtobufReader(bytes)
+    var database = ""
+    var token: [UInt8] = []
+    do throws(FirestoreError) {
+      while let tag = try reader.nextTag() {
+        switch tag.field {
+        case 1: database = try reader.string(tag)
+        case 3: token = try reader.bytes(tag)
+        default: try reader.skip(tag)
+        }
+      }
+    } catch {
+      // What stands before is as it was sent.
+    }
+    return token.isEmpty ? nil : (database, token)
+  }
+}
+
 /// A `BatchWriteRequest`.
 public struct BatchWriteRequest: Hashable, Sendable {
   /// The database's name as it was sent.

@@ -41,6 +41,26 @@ enum FirestoreJSON {
     writer = output
   }
 
+  /// The text that an object has by a name, whatever its other members hold; nil if there is none before the place where
+  /// the object stops being JSON.
+  static func text(of name: String, in json: ByteBuffer) -> String? {
+    json.withUnsafeReadableBytes { bytes -> String? in
+      do throws(JSONError) {
+        var reader = try JSONReader(
+          unsafeBytes: bytes, limits: JSONLimits(depth: depth, bytes: bytes.count))
+        guard try reader.peekKind() == .object else { return nil }
+        try reader.beginObject()
+        while let key = try reader.nextKey() {
+          if key == name, try reader.peekKind() == .string { return try reader.readString() }
+          try reader.skipValue()
+        }
+      } catch {
+        return nil
+      }
+      return nil
+    }
+  }
+
   /// Writes a message as JSON. The bytes are this server's own: the occurrences of a field stand together.
   static func write(
     _ message: ByteBuffer, as name: MessageName, to json: inout JSONWriter

@@ -14,6 +14,8 @@ struct FirestoreREST: Sendable {
   let log: Logger
   /// The largest document.
   var documentBytes = FirestoreLimits.standard.documentBytes
+  /// Ends the transaction that a Commit names, where the rest of it cannot be read.
+  var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
 
   /// The call that a request asks for; nil where nothing is bound to its verb and path.
   func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
@@ -30,11 +32,22 @@ struct FirestoreREST: Sendable {
     responder.start {
       do {
         let head = Self.head(call.method.name, request.head, request.target)
-        try await run(call, head, try call.message(request.body), responder)
+        try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
         responder.answer(.error(FirestoreError(status), inArray: call.method.isStream))
       }
+    }
+  }
+
+  private func message(
+    of call: FirestoreRESTCall, _ body: ByteBuffer, _ head: GRPCRequestHead
+  ) throws(FirestoreError) -> ByteBuffer {
+    do throws(FirestoreError) {
+      return try call.message(body)
+    } catch {
+      if let named = call.transaction(in: body) { endTransaction(named, head) }
+      throw error
     }
   }
 

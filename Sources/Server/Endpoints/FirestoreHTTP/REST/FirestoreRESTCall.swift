@@ -75,6 +75,19 @@ struct FirestoreRESTCall: Sendable {
     return writer.finish()
   }
 
+  /// What a Commit whose message cannot be made names for certain: its database and its transaction, as a message. Nil if
+  /// it names no transaction, or not before the place where its body stops being JSON.
+  func transaction(in json: ByteBuffer) -> ByteBuffer? {
+    guard method.request == .commitRequest,
+      let text = FirestoreJSON.text(of: "transaction", in: json)
+        ?? parameters.first(where: { $0.name == "transaction" })?.text
+    else { return nil }
+    var writer = WireWriter(capacity: 256)
+    for field in fields { writer.string(field.number, field.text) }
+    guard JSONToken(parameter: text).write(.bytes, 3, to: &writer) else { return nil }
+    return writer.finish()
+  }
+
   /// The verb of HTTP. Scripts that may not send every verb say it in a parameter or header of a POST.
   private static func method(of request: HTTPRequest) -> String {
     guard request.head.method == .POST else { return request.head.method.rawValue }

@@ -18,14 +18,37 @@ extension FirestoreService {
       try await engine.beginTransaction(in: database, options, as: caller))
   }
 
-  @Sendable func commit(
-    _ request: CommitRequest, _ head: GRPCRequestHead
-  ) async throws -> ByteBuffer {
-    let database = try DatabaseName(parsing: request.database)
-    let caller = try caller(head)
-    return try ResponseEncoding.commit(
-      try await engine.commit(
-        in: database, request.writes, transaction: request.transaction, as: caller))
+  @Sendable func commit(_ head: GRPCRequestHead, _ message: ByteBuffer) async throws -> ByteBuffer {
+    do {
+      let request = try commitRequest(message, head)
+      let database = try DatabaseName(parsing: request.database)
+      let caller = try caller(head)
+      return try ResponseEncoding.commit(
+        try await engine.commit(
+          in: database, request.writes, transaction: request.transaction, as: caller))
+    } catch let error as FirestoreError {
+      throw GRPCStatus(error)
+    }
+  }
+
+  /// Reads a Commit; one that cannot be read ends its transaction like any other that fails.
+  private func commitRequest(
+    _ message: ByteBuffer, _ head: GRPCRequestHead
+  ) throws(FirestoreError) -> CommitRequest {
+    do throws(FirestoreError) {
+      return try CommitRequest(request: message, limit: requestBytes)
+    } catch {
+      endTransaction(ofRefused: message, head)
+      throw error
+    }
+  }
+
+  /// Ends the transaction that a Commit names which is refused before it is served, as far as its bytes tell.
+  @Sendable func endTransaction(ofRefused message: ByteBuffer, _ head: GRPCRequestHead) {
+    guard let named = message.withUnsafeReadableBytes({ CommitRequest.transaction(in: $0) }),
+      let database = try? DatabaseName(parsing: named.database), let caller = try? caller(head)
+    else { return }
+    engine.failTransaction(named.token, in: database, as: caller)
   }
 
   /// Commits without a task where nothing has to be waited for but the disk: the busiest call of all.
@@ -34,7 +57,7 @@ extension FirestoreService {
     _ answer: @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void
   ) {
     do throws(FirestoreError) {
-      let request = try CommitRequest(request: message, limit: requestBytes)
+      let request = try commitRequest(message, head)
       let database = try DatabaseName(parsing: request.database)
       let caller = try caller(head)
       guard request.transaction == nil else { return answer(nil) }

@@ -1,0 +1,178 @@
+// Commits that are refused, over sockets: the transaction that they name has ended, also where they cannot be read.
+
+import FirestoreProtobuf
+import Foundation
+import GRPCFraming
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+@Suite("Commits that are refused", .timeLimit(.minutes(5)))
+struct RefusedCommitMethodTests {
+  /// Writes that are refused, and not for what is stored.
+  struct Refusal: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let writes: [Proto.Write]
+
+    init(_ name: String, _ writes: Proto.Write...) {
+      testDescription = name
+      self.writes = writes
+    }
+  }
+
+  private static let commit = "/v1/\(FirestoreTestServer.documents):commit"
+
+  private static func text(_ count: Int) -> Proto.Value { .text(String(repeating: "x", count: count)) }
+
+  private static func array(_ element: Proto.Value) -> Proto.Value {
+    .with { $0.arrayValue.values = [element] }
+  }
+
+  private static func nested(_ levels: Int) -> Proto.Value {
+    (0..<levels).reduce(.int(1)) { value, _ in .with { $0.mapValue.fields = ["m": value] } }
+  }
+
+  static let refusals: [Refusal] = [
+    Refusal("a document beyond 1 MiB", .set("c/x", ["a": text(600_000), "b": text(600_000)])),
+    Refusal("a value that is too long", .set("c/x", ["a": text(1_048_488)])),
+    Refusal("a reserved field", .set("c/x", ["__a__": .int(1)])),
+    Refusal("an array in an array", .set("c/x", ["a": array(array(.int(1)))])),
+    Refusal("21 levels", .set("c/x", ["a": nested(21)])),
+    Refusal(
+      "a path that cannot be read",
+      .with {
+        $0 = .set("c/x", [:])
+        $0.updateMask.fieldPaths = ["a..b"]
+      }),
+    Refusal("another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
+    Refusal("a collection's name", .set("a/b/c", [:])),
+    Refusal("nothing to write", .init()),
+    Refusal("a second write after a good one", .set("c/x", [:]), .set("c/y", ["": .int(1)])),
+  ]
+
+  @Test("a commit that is refused ends its transaction, over gRPC and REST", arguments: refusals)
+  func refused(refusal: Refusal) async throws {
+    try await FirestoreTestServer.serving { server in
+      let held = try await begin(server.client)
+      let refused = await status { try await server.client.commit(refusal.writes, transaction: held) }
+      #expect(refused.code == .invalidArgument)
+      try await expectEnd(of: held, server.client)
+
+      let again = try await begin(server.client)
+      let request = Google_Firestore_V1_CommitRequest.with {
+        $0.database = FirestoreTestServer.database
+        $0.writes = refusal.writes
+        $0.transaction = again
+      }
+      let reply = try await server.rest("POST", Self.commit, try request.jsonString())
+      #expect(reply.status == 400)
+      try await expectEnd(of: again, server.client)
+    }
+  }
+
+  @Test("a request above 10 MiB ends the transaction that it names")
+  func largeRequest() async throws {
+    try await FirestoreTestServer.with { client in
+      let held = try await begin(client)
+      let writes = (0..<11).map { Proto.Write.set("c/x\($0)", ["a": Self.text(1_000_000)]) }
+      let refused = await status { try await client.commit(writes, transaction: held) }
+      #expect(refused.code == .invalidArgument)
+      #expect(refused.message.hasPrefix("Request payload size exceeds the limit"))
+      try await expectEnd(of: held, client)
+    }
+  }
+
+  @Test("a message that breaks off behind its transaction ends it")
+  func brokenMessage() async throws {
+    try await FirestoreTestServer.with { client in
+      let held = try await begin(client)
+      let request = Google_Firestore_V1_CommitRequest.with {
+        $0.database = FirestoreTestServer.database
+        $0.transaction = held
+      }
+      // A write that should have five bytes and has none.
+      let bytes: [UInt8] = try request.serializedBytes() + [0x12, 0x05]
+      var message = ByteBuffer()
+      message.writeGRPCMessage(bytes: bytes)
+      let call = try await client.open("Commit")
+      try? await call.send(raw: message, endStream: true)
+      #expect(try await call.status().code == .invalidArgument)
+      try await expectEnd(of: held, client)
+    }
+  }
+
+  @Test("JSON that is no commit ends the transaction that it names")
+  func unreadableJSON() async throws {
+    try await FirestoreTestServer.serving { server in
+      let bodies: [(String) -> String] = [
+        { #"{"writes":[{"x":1}],"transaction":"\#($0)"}"# },
+        { #"{"transaction":"\#($0)","writes":[{"# },
+        { #"{"transaction":null,"writes":{},"transaction":"\#($0)"}"# },
+        {
+          #"{"writes":[{"update":{"name":"n","fields":{"a":{"bytesValue":"?"}}}}],"transaction":"\#($0)"}"#
+        },
+      ]
+      for body in bodies {
+        let held = try await begin(server.client)
+        let reply = try await server.rest("POST", Self.commit, body(held.base64EncodedString()))
+        #expect(reply.status == 400)
+        try await expectEnd(of: held, server.client)
+      }
+      // As a parameter, with one that there is not.
+      let held = try await begin(server.client)
+      let text = try #require(
+        held.base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+      let reply = try await server.rest("POST", "\(Self.commit)?transaction=\(text)&nope=1", "{}")
+      #expect(reply.status == 400)
+      try await expectEnd(of: held, server.client)
+    }
+  }
+
+  // MARK: Transactions
+
+  /// Begins a transaction that holds a document.
+  private func begin(_ client: GRPCTestClient) async throws -> Data {
+    try await client.commit([.set("c/held", ["n": .int(1)])])
+    let request = Google_Firestore_V1_BeginTransactionRequest.with {
+      $0.database = FirestoreTestServer.database
+    }
+    let begun: Google_Firestore_V1_BeginTransactionResponse = try await client.unary(
+      "BeginTransaction", request)
+    let _: Proto.Document = try await client.unary("GetDocument", read(begun.transaction))
+    return begun.transaction
+  }
+
+  private func read(_ transaction: Data) -> Google_Firestore_V1_GetDocumentRequest {
+    .with {
+      $0.name = "\(FirestoreTestServer.documents)/c/held"
+      $0.transaction = transaction
+    }
+  }
+
+  /// Makes sure that a transaction has ended, and that another may write what it held.
+  private func expectEnd(
+    of transaction: Data, _ client: GRPCTestClient, _ location: SourceLocation = #_sourceLocation
+  ) async throws {
+    let write = await status { try await client.commit([.set("c/held", ["n": .int(2)])]) }
+    #expect(write == .ok, sourceLocation: location)
+    let end = await status {
+      let _: Proto.Document = try await client.unary("GetDocument", read(transaction))
+    }
+    #expect(
+      end
+        == GRPCStatus(
+          .invalidArgument, "The referenced transaction has expired or is no longer valid."),
+      sourceLocation: location)
+  }
+
+  private func status(_ body: () async throws -> Void) async -> GRPCStatus {
+    do {
+      try await body()
+      return .ok
+    } catch let status as GRPCStatus {
+      return status
+    } catch {
+      return GRPCStatus(.unknown, "\(error)")
+    }
+  }
+}
