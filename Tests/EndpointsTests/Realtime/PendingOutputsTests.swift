@@ -102,6 +102,34 @@ struct PendingOutputsTests {
     #expect(pending.bytes < 5_000)
   }
 
+  @Test(
+    "What comes and goes again stays a few messages, and is gone in the end, whatever was there before",
+    arguments: [("c", false, 1), ("c", true, 2), ("c/d/e", false, 1), ("c/d/e", true, 2)])
+  func comesAndGoes(place: String, hasPriority: Bool, most: Int) throws {
+    let base = Path(place)
+    let path = base.child("x")
+    // Where there is a priority, something else keeps its location.
+    let before = Node.empty.setting(
+      hasPriority ? base.child("k") : base, to: .leaf(.int(5))
+    ).setting(base.child(.priority), to: hasPriority ? .leaf(.int(3)) : .empty)
+    var pending = PendingOutputs()
+    for round in 0..<20_000 {
+      pending.add(.push(RealtimePush(path, .set(.leaf(.int(Int64(round)))))), merging: true)
+      pending.add(
+        .push(
+          RealtimePush(
+            path, .set(.empty), emptied: hasPriority ? [] : ["c"], prioritized: hasPriority ? [base] : [])),
+        merging: true)
+    }
+    #expect(pending.count <= most)
+    for kind in ClientModel.Kind.allCases {
+      var client = ClientModel(kind: kind, path: .root, node: before)
+      var pending = pending
+      while let output = pending.next() { if case .push(let push) = output { client.apply(push) } }
+      #expect(client.node == (hasPriority ? before : .empty))
+    }
+  }
+
   @Test("More places than one message should hold are several messages, and what was taken may be put back")
   func many() {
     var pending = PendingOutputs()

@@ -178,6 +178,25 @@ struct CompoundHashTests {
     }
   }
 
+  @Test("A priority that a peer left out of its ranges is removed with what differs", arguments: 0..<3)
+  func unseenPriority(depth: Int) throws {
+    let list = Node.object(
+      [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
+      priority: .number(3))
+    let place = Path(keys: Array(repeating: "d", count: depth))
+    func value(_ list: Node, _ text: String) -> Node {
+      let whole = Node.empty.setting(place.child("list"), to: list)
+      return whole.setting("z", to: .leaf(.string(text))).setting(
+        "more", to: .leaf(.string(String(repeating: "m", count: 2_000))))
+    }
+    let client = value(list, "old")
+    let server = value(list.with(priority: nil), "new")
+    let theirs = CompoundHash(of: value(list.with(priority: nil), "old")) { _, _ in true }
+    let merges = try #require(server.rangeMerges(against: theirs))
+    #expect(merges.reduce(client) { $0.applying($1) } == server)
+    #expect(merges.count < 5)
+  }
+
   @Test(
     "The start's own leaf is outside, the end's own leaf inside, and deeper children are the other way round")
   func edges() {

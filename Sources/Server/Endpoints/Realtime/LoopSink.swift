@@ -48,6 +48,9 @@ final class LoopSink: RealtimeSink {
     state = NIOLoopBoundBox(State(receiver: receiver), eventLoop: group.eventLoop)
   }
 
+  /// How many outputs the receiver has not been given yet.
+  var waiting: Int { state.value.pending.count + (state.value.isEncoding ? 1 : 0) }
+
   /// Hands over, on the event loop.
   func receive(_ outputs: [RealtimeOutput]) {
     guard let receiver = state.value.receiver else { return }
@@ -81,9 +84,9 @@ final class LoopSink: RealtimeSink {
   private func handOver(_ outputs: [RealtimeOutput], _ receiver: any LoopReceiver) {
     for (index, output) in outputs.enumerated() {
       guard let encode = receiver.encoding(of: output) else { continue }
-      if index > 0 { receiver.receive(Array(outputs[..<index])) }
       state.value.isEncoding = true
       state.value.pending.putBack(outputs[(index + 1)...])
+      if index > 0 { receiver.receive(Array(outputs[..<index])) }
       loopGroup.encode(output.estimatedSize, encode) { self.finish(output, $0) }
       return
     }

@@ -8,6 +8,8 @@
 //   2. Nothing comes later than it would have: what is merged takes the place of the earliest. So pushes still stand
 //      before the answers that they have to stand before.
 //   3. A listen's first value is a message of its own, and nothing of it comes before its listen is answered.
+//
+// What cannot be told at once with what waits becomes a message behind it (see MergedChanges); so 1 holds.
 
 import NIOCore
 import RealtimeEngine
@@ -89,7 +91,9 @@ struct PendingOutputs {
       merged.add(first)
     case .output: return false
     }
-    guard merged.changes.count + push.changeCount <= MergedChanges.most else { return false }
+    guard merged.changes.count + push.changeCount <= MergedChanges.most, merged.admits(push) else {
+      return false
+    }
     bytes -= PendingOutputs.size(entries[index])
     // Held once, it is changed in place.
     entries[index] = .output(.response(request: 0, .done))
@@ -120,60 +124,5 @@ extension RealtimePush {
   fileprivate var changeCount: Int {
     if case .merge(let children) = body { return children.count }
     return 1
-  }
-}
-
-/// Changes that are told at once, none inside another, in the order in which they happened.
-struct MergedChanges {
-  /// More become a second message: finding the place of a change takes the longer the more there are.
-  static let most = 256
-
-  private(set) var changes: [(path: Path, value: Node)] = []
-  /// About how many bytes of JSON they are.
-  private(set) var size = 0
-
-  /// Adds what a push says.
-  mutating func add(_ push: RealtimePush) {
-    switch push.body {
-    case .set(let node): add(push.path, node)
-    case .merge(let children): for child in children { add(push.path.appending(child.path), child.value) }
-    case .rangeMerge, .cancel: break
-    }
-  }
-
-  private mutating func add(_ path: Path, _ value: Node) {
-    if let index = changes.firstIndex(where: { $0.path.contains(path) && $0.path != path }) {
-      let relative = Path(keys: Array(path.keys.dropFirst(changes[index].path.count)))
-      size -= changes[index].value.estimatedSize
-      changes[index].value = changes[index].value.setting(relative, to: value)
-      size += changes[index].value.estimatedSize
-      return
-    }
-    changes.removeAll { change in
-      guard path.contains(change.path) else { return false }
-      size -= MergedChanges.size(change)
-      return true
-    }
-    changes.append((path, value))
-    size += MergedChanges.size((path, value))
-  }
-
-  private static func size(_ change: (path: Path, value: Node)) -> Int {
-    change.path.keys.reduce(8) { $0 + $1.text.utf8.count + 1 } + change.value.estimatedSize
-  }
-
-  /// The changes as one push, at the deepest location that holds them all.
-  func push(_ tag: Int64?) -> RealtimePush {
-    guard let first = changes.first, changes.count > 1 else {
-      return RealtimePush(changes.first?.path ?? .root, .set(changes.first?.value ?? .empty), tag: tag)
-    }
-    var common = first.path.dataPath
-    for change in changes {
-      while !common.contains(change.path), let parent = common.parent { common = parent }
-    }
-    let relative = changes.map { change in
-      (path: Path(keys: Array(change.path.keys.dropFirst(common.count))), value: change.value)
-    }
-    return RealtimePush(common, .merge(relative), tag: tag)
   }
 }

@@ -2,7 +2,7 @@
 //
 // Invariants
 //   1. Requests go to the engine in the order in which they came; answers leave in that order too, also those
-//      that the session gives itself.
+//      that the session gives itself; and none leaves before a push that was there earlier.
 //   2. How many requests, and how many bytes of them, wait for answers is known, so that a transport stops reading.
 //   3. Confined to one event loop; after `end()` nothing reaches the transport.
 
@@ -28,8 +28,10 @@ final class RealtimeSession {
   private(set) var outstandingBytes = 0
   /// The bytes of the message being handled.
   private var messageBytes = 0
-  /// The session's own answers that wait for the engine's before them.
-  private var waiting: [(after: Int, message: ByteBuffer)] = []
+  /// How many pushes and answers the engine has handed over.
+  private var received = 0
+  /// The session's own answers that wait for the engine's before them, and for what the peer has yet to read.
+  private var waiting: [(after: Int, place: Int, message: ByteBuffer)] = []
   /// What the engine's plain success means for requests that promise more than that.
   var successTexts: [Int64: [UInt8]] = [:]
   /// The query objects of filtered listens, as they were sent, by tag.
@@ -115,13 +117,14 @@ final class RealtimeSession {
     outstandingBytes += messageBytes
   }
 
-  /// Sends the session's own answer to a request, behind the answers to the requests before it.
+  /// Sends the session's own answer to a request, behind the answers to the requests before it, and behind what waits.
   func reply(_ message: [UInt8]) {
     guard let bytes = form.bytes(message) else { return }
-    if answered == submitted {
+    let place = received + (sink?.waiting ?? 0)
+    if answered == submitted, place == received, waiting.isEmpty {
       transport?.write(bytes, counted: false)
     } else {
-      waiting.append((submitted, bytes))
+      waiting.append((submitted, place, bytes))
     }
   }
 }
@@ -140,6 +143,7 @@ extension RealtimeSession: LoopReceiver {
 
   func receive(_ outputs: [RealtimeOutput]) {
     for output in outputs {
+      received += 1
       switch output {
       case .push(let push): self.push(push)
       case .response(let request, let response): answer(bytes(of: response, to: request))
@@ -147,6 +151,7 @@ extension RealtimeSession: LoopReceiver {
         transport?.sessionWasTakenOver()
         return
       }
+      writeOwnAnswers()
     }
     transport?.flush()
     transport?.requestsWereAnswered()
@@ -166,22 +171,28 @@ extension RealtimeSession: LoopReceiver {
   }
 
   func receive(_ output: RealtimeOutput, encoded: ByteBuffer?) {
+    received += 1
     switch output {
     // The push has kept what was encoded.
     case .push(let push): self.push(push)
     case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
     case .ended: break
     }
+    writeOwnAnswers()
     transport?.flush()
     transport?.requestsWereAnswered()
   }
 
-  /// Writes the engine's answer to the oldest request, and the session's own that waited for it.
+  /// Writes the engine's answer to the oldest request.
   private func answer(_ message: ByteBuffer) {
     answered += 1
     outstandingBytes -= sizes.popFirst() ?? 0
     transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
-    while let first = waiting.first, first.after <= answered {
+  }
+
+  /// Writes those of the session's own answers before which nothing is left.
+  private func writeOwnAnswers() {
+    while let first = waiting.first, first.after <= answered, first.place <= received {
       waiting.removeFirst()
       transport?.write(first.message, counted: false)
     }

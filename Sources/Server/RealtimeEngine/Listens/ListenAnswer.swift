@@ -60,9 +60,10 @@ struct ListenAnswer {
       if node.isEmpty { return nil }
     } else if let hash = listen.hash, node.childCount <= ListenAnswer.widestHashed {
       if node.matches(hash: hash) { return nil }
-      if let compound = listen.compoundHash, let ranges = node.rangeMerges(against: compound) {
-        return ranges.isEmpty
-          ? nil : RealtimePush(listen.path, .rangeMerge(ranges), tag: listen.tag, isFirst: true)
+      // Without a range that differs it is a priority that the client left out of them: it is sent all.
+      if let compound = listen.compoundHash, let ranges = node.rangeMerges(against: compound), !ranges.isEmpty
+      {
+        return RealtimePush(listen.path, .rangeMerge(ranges), tag: listen.tag, isFirst: true)
       }
     }
     if let shared, shared.tag == listen.tag, case .set(let value) = shared.body, value.isIdentical(to: node) {

@@ -26,14 +26,24 @@ public final class RealtimePush: Sendable {
   public let tag: Int64?
   /// Whether this is what a listen starts with: it has to reach its listener before the listen is answered, as it is.
   public let isFirst: Bool
+  /// The highest locations that lost their last child with what the push removes, as far as the listens know them. They
+  /// may have been leaves, which removing below them does not remove for who has not heard of the child.
+  public let emptied: [Path]
+  /// The highest locations with priorities above what the push removes.
+  public let prioritized: [Path]
   /// About how many bytes of JSON the push is.
   public let estimatedSize: Int
 
   private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
 
   /// Makes a push.
-  public init(_ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false) {
+  public init(
+    _ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false, emptied: [Path] = [],
+    prioritized: [Path] = []
+  ) {
     self.isFirst = isFirst
+    self.emptied = emptied
+    self.prioritized = prioritized
     self.path = path
     self.body = body
     self.tag = tag

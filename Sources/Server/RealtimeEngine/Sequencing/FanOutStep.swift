@@ -10,6 +10,10 @@ struct Change: Sendable {
   let value: Node
   /// The value before, where it was known without reading all of it.
   let before: Node?
+  /// For a removal, the highest location that lost its last child with it.
+  var emptied: Path?
+  /// For a removal, the locations above it that have priorities.
+  var prioritized: [Path] = []
 }
 
 /// A step of the fan-out stage.

@@ -272,6 +272,7 @@ struct SequencedBody {
     let writer = try mustWrite()
     try lookForPriorities()
     var effective: [Change] = []
+    var emptied: [Path] = []
     // Many changes may be of one location, about which that much has to be found out once: whether a leaf stands there
     // that makes room for children, and, behind the last of those that are removed, whether any is left.
     var object: Path?
@@ -281,7 +282,7 @@ struct SequencedBody {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent
         if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          try tree.dropOrphanedPriorities(above: place, in: writer)
+          if let top = try tree.dropOrphanedPriorities(above: place, in: writer) { emptied.append(top) }
           removed = nil
         }
         let indexed = try indexes(around: change.path)
@@ -308,11 +309,13 @@ struct SequencedBody {
         }
       }
     }
-    if let removed { try tree.dropOrphanedPriorities(above: removed, in: writer) }
+    if let removed, let top = try tree.dropOrphanedPriorities(above: removed, in: writer) {
+      emptied.append(top)
+    }
     guard !effective.isEmpty else { return }
     effective.sort { $0.path < $1.path }
     logged += effective.map { ($0.path, $0.value) }
-    steps.append(.write(effective))
+    steps.append(.write(try told(effective, emptied: emptied)))
   }
 
   /// Takes note that a location was replaced by a value that is too large for the log.

@@ -236,15 +236,20 @@ struct Tree {
   }
 
   /// Clears the priorities of ancestors that lost their last child with a location.
-  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws {
+  ///
+  /// - Returns: the highest of those ancestors.
+  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws -> Path? {
     var child = path
+    var top: Path?
     while let location = child.parent {
-      if let known = cache?.node(at: location), !known.isEmpty { return }
-      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) { return }
+      if let known = cache?.node(at: location), !known.isEmpty { return top }
+      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) { return top }
       let priority = RowKeys.row(of: location.child(.priority))
       if try view.get(priority) != nil { try writer.clear(priority) }
       child = location
+      top = location
     }
+    return top
   }
 
   /// Whether a location has a child behind another. Looked for first: an update that removes many children goes through

@@ -2,7 +2,8 @@
 
 extension Node {
   /// What has to be replaced in a peer's value, known by its compound hash, to make it this value; nil where sending
-  /// the whole value is cheaper or the only way.
+  /// the whole value is cheaper or the only way. With none of them the ranges are equal; the values may still differ, by
+  /// a priority that the peer left out.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     let differs = differingRanges(hash)
     var merges: [RangeMerge] = []
@@ -23,7 +24,70 @@ extension Node {
       size += updates.estimatedSize
       merges.append(RangeMerge(start: start, end: end, updates: updates))
     }
+    if !merges.isEmpty {
+      var path = Path.root
+      var unseen: [RangeMerge] = []
+      addUnseenPriorities(&unseen, besides: merges, at: &path)
+      for merge in unseen { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
+      merges = (merges + unseen).sorted { a, b in
+        guard let first = a.start else { return b.start != nil }
+        return b.start.map { first < $0 } ?? false
+      }
+    }
     return size * 10 > estimatedSize * 9 + 1_000 ? nil : merges
+  }
+
+  /// Where a peer may hold a priority that this value has not, and no range says so: mobile clients leave the priority of
+  /// an object out of what they hash where no key of it sorts behind ".priority". Each is removed by an interval that
+  /// holds nothing else.
+  private func addUnseenPriorities(
+    _ unseen: inout [RangeMerge], besides merges: [RangeMerge], at path: inout Path
+  ) {
+    guard case .children = content else { return }
+    let place = path.child(.priority)
+    if priority == nil, !merges.replace(place), !isSeen(besides: merges, at: path) {
+      var start = path
+      forEachChildReversed(from: .priority) { key, child in
+        start = child.lastPath(from: path.child(key))
+        return false
+      }
+      unseen.append(RangeMerge(start: start, end: place, updates: .empty))
+    }
+    forEachChild { key, child in
+      path.keys.append(key)
+      child.addUnseenPriorities(&unseen, besides: merges, at: &path)
+      path.keys.removeLast()
+      return true
+    }
+  }
+
+  /// Whether the peer, too, has a child here that sorts behind the priority.
+  private func isSeen(besides merges: [RangeMerge], at path: Path) -> Bool {
+    var isSeen = false
+    forEachChild(from: .priority) { key, child in
+      isSeen = !merges.replace(child.firstLeaf(from: path.child(key)))
+      return !isSeen
+    }
+    return isSeen
+  }
+
+  private func firstLeaf(from path: Path) -> Path {
+    var found = path
+    forEachChild { key, child in
+      found = child.firstLeaf(from: path.child(key))
+      return false
+    }
+    return found
+  }
+
+  /// The last path at or below this node that anything can have.
+  private func lastPath(from path: Path) -> Path {
+    var found = path.child(.priority)
+    forEachChildReversed { key, child in
+      if .priority < key { found = child.lastPath(from: path.child(key)) }
+      return false
+    }
+    return found
   }
 
   /// For each of a peer's ranges whether this value holds anything else in it.
@@ -121,5 +185,18 @@ extension Node {
     let now = before.replaced(by: given, from: start, to: end, at: &path)
     path.keys.removeLast()
     return result.with(priority: now.leafValue.flatMap { try? Priority($0) })
+  }
+}
+
+extension [RangeMerge] {
+  /// Whether a path lies in one of these intervals, which are in order.
+  fileprivate func replace(_ path: Path) -> Bool {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].start.map({ $0 < path }) ?? true { low = middle + 1 } else { high = middle }
+    }
+    guard low > 0 else { return false }
+    return self[low - 1].end.map { path < $0 || path == $0 } ?? true
   }
 }

@@ -1,0 +1,124 @@
+// What listeners are told of a write, beyond the places and values it names.
+//
+// Clients apply the places of one message one after the other, in orders of their own: at the listened location those
+// that have a value first, elsewhere by the text of their keys, priorities among them. Where a location has nothing in
+// between, its priority is gone. So a location with a priority that keeps nothing over the write is told whole. Its value
+// is then all from the write, and no larger.
+//
+// A write that removes nothing and sets no priority beside other places needs none of this, and nothing is looked up.
+
+import OrderedStore
+import RealtimeModel
+
+extension SequencedBody {
+  /// The changes as listeners are told them.
+  ///
+  /// - Parameters:
+  ///   - changes: in ascending order of paths, none inside another; already carried out.
+  ///   - emptied: the locations that lost their last child meanwhile.
+  func told(_ changes: [Change], emptied: [Path]) throws -> [Change] {
+    let removes = changes.contains { $0.isRemoval }
+    guard removes || (changes.count > 1 && changes.contains { $0.path.isPriority }) else { return changes }
+    var changes = changes
+    if try mayHavePriorities() {
+      var known: [Path: Bool] = [:]
+      for i in changes.indices where changes[i].isRemoval {
+        changes[i].prioritized = try prioritized(above: changes[i].path, &known)
+      }
+      if changes.count > 1 { changes = try widened(changes, emptied) }
+    }
+    for place in emptied {
+      let inside = range(of: place, in: changes)
+      if changes[inside].contains(where: { !$0.isRemoval && !$0.path.isPriority }) { continue }
+      for i in inside where changes[i].isRemoval && changes[i].path != place {
+        if let known = changes[i].emptied, known.count <= place.count { continue }
+        changes[i].emptied = place
+      }
+    }
+    return changes
+  }
+
+  /// Replaces the changes below each location with a priority that keeps nothing by one of the location as it is now.
+  private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
+    var places = Set(changes.flatMap(\.prioritized))
+    for change in changes where change.path.isPriority { places.insert(change.path.dataPath) }
+    places.formUnion(emptied)
+    var changes = changes
+    for place in places.sorted(by: { $0.count < $1.count }) {
+      let inside = range(of: place, in: changes)
+      let told = changes[inside]
+      guard told.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
+        told.reduce(0, { $0 + $1.value.estimatedSize }) < sequencer.limits.responseBytes / 2,
+        try !keepsAnything(place, besides: told)
+      else { continue }
+      let whole = Change(path: place, value: try tree.node(at: place), before: nil)
+      changes.replaceSubrange(inside, with: [whole])
+    }
+    return changes
+  }
+
+  /// The changes at or below a location; they stand together.
+  private func range(of place: Path, in changes: [Change]) -> Range<Int> {
+    var (low, high) = (0, changes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if changes[middle].path < place { low = middle + 1 } else { high = middle }
+    }
+    var end = low
+    while end < changes.count, place.contains(changes[end].path) { end += 1 }
+    return low..<end
+  }
+
+  /// Whether something lies in a location that none of these changes has put there.
+  private func keepsAnything(_ place: Path, besides changes: ArraySlice<Change>) throws -> Bool {
+    let rows = changes.filter { !$0.path.isPriority }.map { RowKeys.row(of: $0.path) }
+    var start = RowKeys.row(of: place)
+    let end = KeyRange.successor(ofPrefix: start)
+    for row in rows.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
+      guard let next = KeyRange.successor(ofPrefix: row) else { return false }
+      start = next
+    }
+    if let end, !start.lexicographicallyPrecedes(end) { return false }
+    return try hasValue(KeyRange(start: start, end: end))
+  }
+
+  /// Whether a row lies in a range that is not that of a priority.
+  private func hasValue(_ range: KeyRange) throws -> Bool {
+    var found = false
+    try tree.view.scan(range, reverse: false) { key, _, _ in
+      found = key.last != RowKeys.priority
+      return !found
+    }
+    return found
+  }
+
+  /// The locations above a place that have priorities, from the root down.
+  private func prioritized(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
+    var found: [Path] = []
+    for count in 0..<path.count {
+      let place = Path(keys: Array(path.keys.prefix(count)))
+      let has = try known[place] ?? !tree.node(at: place.child(.priority)).isEmpty
+      known[place] = has
+      if has { found.append(place) }
+    }
+    return found
+  }
+
+  /// Whether there may be a priority anywhere.
+  private func mayHavePriorities() throws -> Bool {
+    guard try tree.view.get(RowKeys.noPriorities) != nil else { return true }
+    if try tree.view.get(RowKeys.row(of: Path.root.child(.priority))) != nil { return true }
+    var found = false
+    try tree.view.scan(KeyRange(prefix: RowKeys.prioritized([0])), reverse: false) { _, _, _ in
+      found = true
+      return false
+    }
+    return found
+  }
+}
+
+extension Change {
+  /// Whether a value went, and not a priority alone.
+  var isRemoval: Bool { value.isEmpty && !path.isPriority }
+}
