@@ -21,10 +21,6 @@ let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let log: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: server)
-let lifecycle: Target.Dependency = .product(
-  name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: server)
-let unixSignals: Target.Dependency = .product(
-  name: "UnixSignals", package: "swift-service-lifecycle", condition: server)
 let arguments: Target.Dependency = .product(
   name: "ArgumentParser", package: "swift-argument-parser", condition: server)
 
@@ -66,7 +62,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     // What client and server must agree on.
@@ -100,8 +95,7 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Endpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
-        "EmbeddedStore", "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log, lifecycle,
-        unixSignals,
+        "EmbeddedStore", "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
       name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],

@@ -72,6 +72,30 @@ struct SlowReaderTests {
     }
   }
 
+  @Test("over a WebSocket: the session's own answers stand behind the pushes that were there before")
+  func ownAnswers() async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let slow = try await RawSocket.open(server)
+      try await slow.play(
+        [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+      try await slow.client.channel.setOption(.autoRead, value: false).get()
+      let expected = try await write(server)
+      try await slow.send(#"{"r":2,"a":"s","b":{"c":{"sdk.test.1":1}}}"#)
+      try await slow.send(#"{"r":3,"a":"s","b":{"c":{}}}"#)
+      try await slow.client.channel.setOption(.autoRead, value: true).get()
+      var node = Node.empty
+      for request in [Int64(2), 3] {
+        while true {
+          let message = try Node(json: Array(try await slow.next().utf8), .read)
+          if message.child("r") == .leaf(.int(request)) { break }
+          let body = message.child("b")
+          node = apply(text(message.child("a")), text(body.child("p")), body.child("d"), to: node)
+        }
+        #expect(node == Node.empty.setting("a", to: expected))
+      }
+    }
+  }
+
   @Test("over an event stream: the newest state, not the history")
   func eventStream() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
