@@ -123,9 +123,15 @@ enum RocksError {
 
   /// Leaves of every path the file's name: the message goes to clients, whom the machine's directories don't concern.
   static func withoutDirectories(_ message: String) -> String {
-    message.split(separator: " ", omittingEmptySubsequences: false).map { word in
-      guard word.hasPrefix("/"), let slash = word.lastIndex(of: "/") else { return word }
-      return word[word.index(after: slash)...]
-    }.joined(separator: " ")
+    func name(_ part: Substring) -> Substring? {
+      guard part.hasPrefix("/"), let slash = part.lastIndex(of: "/") else { return nil }
+      return part[part.index(after: slash)...]
+    }
+    // Paths, which may have spaces, mostly stand between colons.
+    return message.split(separator: ": ", omittingEmptySubsequences: false).map { part in
+      if let name = name(part) { return String(name) }
+      return part.split(separator: " ", omittingEmptySubsequences: false).map { name($0) ?? $0 }
+        .joined(separator: " ")
+    }.joined(separator: ": ")
   }
 }

@@ -99,8 +99,8 @@ final class ProcessSignals: @unchecked Sendable {
     }
     let now = NIODeadline.now()
     let demand = state.withLockedValue { state -> Demand in
-      defer { state.lastHeard = now }
       if let last = state.lastHeard, now - last < Self.echo { return .nothing }
+      state.lastHeard = now
       guard state.stop == nil else { return .end(isReady: state.isReady) }
       state.stop = number
       defer { state.onStop = [] }

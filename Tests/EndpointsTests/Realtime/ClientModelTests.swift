@@ -87,6 +87,30 @@ struct ClientModelTests {
     }
   }
 
+  @Test("are without a leaf that made room for a child, which one update removed as it set another")
+  func leafThatMadeRoom() async throws {
+    let engine = RealtimeEngine(store: try MemoryStore(), policy: EmulatorPolicy())
+    let database = try await engine.database("clients")
+    var listen = await Listen("", .default, views: ["", "p", "p/c"], database)
+    _ = listen.inbox.take()
+    var states = [Node.empty]
+    let writes: [[(Path, Node)]] = [
+      [("p/c", .leaf(.int(5)))], [("p/c/a", .leaf(.int(1)))], [("p/c/a", .empty), ("p/d", .leaf(.int(1)))],
+    ]
+    for (step, changes) in writes.enumerated() {
+      _ = try await database.update(.root, changes, as: .anonymous)
+      states.append(try await database.get("", as: .anonymous))
+      for case .push(let push) in listen.inbox.take() { listen.pending.add(.push(push), merging: true) }
+      // The leaf is read at once, all that follows together.
+      if step == 0 { listen.takeOne(states, "step \(step)") }
+    }
+    #expect(listen.pending.count == 1)
+    while !listen.pending.isEmpty { listen.takeOne(states, "the end") }
+    for (client, _) in listen.slow { #expect(client.node == listen.expected(states[3], at: client.path)) }
+    #expect(states[3] == Node.empty.setting("p/d", to: .leaf(.int(1))))
+    await engine.shutdown()
+  }
+
   @Test("are states that were, and the newest in the end", arguments: 0..<80)
   func property(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))

@@ -122,6 +122,18 @@ struct PendingOutputsTests {
         merging: true)
     }
     #expect(pending.count <= most)
+    // Priorities set again and again stand in one place.
+    if hasPriority {
+      for round in 0..<1_000 {
+        pending.add(
+          .push(
+            RealtimePush(base, .merge([(".priority", .leaf(.int(Int64(round)))), ("x", .leaf(.int(1)))]))),
+          merging: true)
+      }
+      pending.add(.push(RealtimePush(base, .merge([(".priority", .leaf(.int(3)))]))), merging: true)
+      pending.add(.push(RealtimePush(path, .set(.empty), prioritized: [base])), merging: true)
+      #expect(pending.count <= most + 3)
+    }
     for kind in ClientModel.Kind.allCases {
       var client = ClientModel(kind: kind, path: .root, node: before)
       var pending = pending

@@ -136,10 +136,11 @@ struct HTTP2Leniency {
   }
 
   private static func append(_ passed: inout ByteBuffer?, _ bytes: ByteBuffer, _ range: Range<Int>) {
-    var all = passed ?? ByteBuffer()
-    if let piece = bytes.getSlice(at: range.lowerBound, length: range.count) {
-      all.writeImmutableBuffer(piece)
+    guard !range.isEmpty, let piece = bytes.getSlice(at: range.lowerBound, length: range.count) else {
+      return
     }
-    passed = all
+    // In place: held twice it would be copied whole for each frame.
+    if passed == nil { passed = ByteBuffer() }
+    passed?.writeImmutableBuffer(piece)
   }
 }

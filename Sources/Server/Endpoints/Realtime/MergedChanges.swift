@@ -45,6 +45,8 @@ struct MergedChanges {
       if value.isEmpty { return true }
       // A location that comes into being here has to do so first; what is here as a whole has it as a part.
       let place = path.dataPath
+      // Set here before, the location stood then, or this would not be here.
+      if changes.contains(where: { $0.path == path && !$0.value.isEmpty }) { return true }
       return !changes.contains { $0.path != path && place.contains($0.path) } || holds(place)
     }
     if holds(path) {
@@ -65,9 +67,10 @@ struct MergedChanges {
     changes.contains { !$0.value.isEmpty && $0.path.contains(path) }
   }
 
-  /// Whether a change lies below a location, is not of a priority, and stays when `path` is replaced.
+  /// Whether a change lies below a location, is not of a priority, and stays apart from one of `path`.
   private func isOther(_ change: (path: Path, value: Node), below place: Path, _ path: Path) -> Bool {
     place.contains(change.path) && !change.path.isPriority && !path.contains(change.path)
+      && !change.path.contains(path)
   }
 
   /// Adds what a push says.

@@ -87,6 +87,8 @@ struct PendingOutputs {
     case .output(.push(let first)):
       // A first value stays the value of its whole location.
       guard !first.isFirst || first.path.contains(push.path) else { return false }
+      // Adding looks at what is there already: what has many places is not gone through again for one more.
+      guard first.changeCount <= MergedChanges.most else { return false }
       merged = MergedChanges()
       merged.add(first)
     case .output: return false

@@ -16,7 +16,6 @@ enum LimitsJSON {
     }
     guard case .object(let parts) = root.content else { throw error(root, "the file", "must be an object") }
     var limits = ServerLimits()
-    var seen: Set<String> = []
     for (product, part) in parts {
       guard products.contains(product) else {
         throw error(part, product, "is not known; a limits file has \(products.joined(separator: " and "))")
@@ -29,7 +28,6 @@ enum LimitsJSON {
           let names = known.map(\.name).sorted().joined(separator: ", ")
           throw error(value, place, "is not a limit that can be raised; these can: \(names)")
         }
-        guard seen.insert(place).inserted else { throw error(value, place, "is given twice") }
         guard case .number(let number) = value.content, let whole = Int(exactly: number) else {
           throw error(value, place, "must be a whole number, \(limit.standard) to \(limit.ceiling)")
         }

@@ -43,18 +43,39 @@ extension SequencedBody {
     var places = Set(changes.flatMap(\.prioritized))
     for change in changes where change.path.isPriority { places.insert(change.path.dataPath) }
     places.formUnion(emptied)
-    var changes = changes
+    var wholes: [(inside: Range<Int>, change: Change)] = []
+    var chosen: Set<Path> = []
     for place in places.sorted(by: { $0.count < $1.count }) {
+      if isInside(place, chosen) { continue }
       let inside = range(of: place, in: changes)
       let told = changes[inside]
       guard told.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
         told.reduce(0, { $0 + $1.value.estimatedSize }) < sequencer.limits.responseBytes / 2,
         try !keepsAnything(place, besides: told)
       else { continue }
-      let whole = Change(path: place, value: try tree.node(at: place), before: nil)
-      changes.replaceSubrange(inside, with: [whole])
+      wholes.append((inside, Change(path: place, value: try tree.node(at: place), before: nil)))
+      chosen.insert(place)
     }
-    return changes
+    // Put together once: one by one each would move all that stands behind it.
+    var widened: [Change] = []
+    var next = 0
+    for (inside, change) in wholes.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
+      widened += changes[next..<inside.lowerBound]
+      widened.append(change)
+      next = inside.upperBound
+    }
+    return widened + changes[next...]
+  }
+
+  /// Whether a location lies below one of some.
+  private func isInside(_ place: Path, _ others: Set<Path>) -> Bool {
+    guard !others.isEmpty else { return false }
+    var above = place.parent
+    while let location = above {
+      if others.contains(location) { return true }
+      above = location.parent
+    }
+    return false
   }
 
   /// The changes at or below a location; they stand together.

@@ -282,7 +282,7 @@ struct SequencedBody {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent
         if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          if let top = try tree.dropOrphanedPriorities(above: place, in: writer) { emptied.append(top) }
+          emptied += try tree.dropOrphanedPriorities(above: place, in: writer)
           removed = nil
         }
         let indexed = try indexes(around: change.path)
@@ -309,9 +309,7 @@ struct SequencedBody {
         }
       }
     }
-    if let removed, let top = try tree.dropOrphanedPriorities(above: removed, in: writer) {
-      emptied.append(top)
-    }
+    if let removed { emptied += try tree.dropOrphanedPriorities(above: removed, in: writer) }
     guard !effective.isEmpty else { return }
     effective.sort { $0.path < $1.path }
     logged += effective.map { ($0.path, $0.value) }

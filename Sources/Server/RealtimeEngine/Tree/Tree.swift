@@ -237,19 +237,21 @@ struct Tree {
 
   /// Clears the priorities of ancestors that lost their last child with a location.
   ///
-  /// - Returns: the highest of those ancestors.
-  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws -> Path? {
+  /// - Returns: those ancestors, the lowest first.
+  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws -> [Path] {
     var child = path
-    var top: Path?
+    var emptied: [Path] = []
     while let location = child.parent {
-      if let known = cache?.node(at: location), !known.isEmpty { return top }
-      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) { return top }
+      if let known = cache?.node(at: location), !known.isEmpty { return emptied }
+      if try hasSibling(behind: child, in: location) || hasSibling(before: child, in: location) {
+        return emptied
+      }
       let priority = RowKeys.row(of: location.child(.priority))
       if try view.get(priority) != nil { try writer.clear(priority) }
       child = location
-      top = location
+      emptied.append(location)
     }
-    return top
+    return emptied
   }
 
   /// Whether a location has a child behind another. Looked for first: an update that removes many children goes through
