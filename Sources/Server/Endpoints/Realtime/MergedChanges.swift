@@ -18,8 +18,9 @@
 // itself one of the places by (a); both, then it has no priority when they are removed by (b). One that it is given later
 // stands in another message by (c); one that it lost before is removed by a place here, or was lost by (a).
 //
-// What waits stays bounded by what is there: where there are no priorities all is one message. Below a priority a child
-// that comes and goes is two, the second of which each round replaces.
+// Where there are no priorities, what waits stays bounded by what is there: all is one message. Below a priority a child
+// that comes and goes is two, the second of which each round replaces; ever different children that come and go there by
+// turns can add a message each, and are bounded only by what a peer that does not read may have waiting at all.
 
 import RealtimeEngine
 import RealtimeModel
