@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the server and the measurements in release mode and prints the table of ratios.
+# Builds the measurements in release mode and prints the table of ratios; `make bench` has built the server before.
 # Arguments go to the measurements: --suite standard|firestore|realtime|large|all, --rounds 5, --seconds 3, --only TEXT,
 # --documents 1000000, --listeners 100000.
 set -euo pipefail
@@ -11,6 +11,5 @@ if [ "$(ulimit -Sn)" != unlimited ] && [ "$(ulimit -Sn)" -lt "$least" ] && ! uli
   echo "bench: needs $least open files, and this system allows $(ulimit -Hn): see ulimit -n" >&2
   exit 1
 fi
-swift build -c release --product hearth ${FLAGS:-}
 (cd Benchmarks && swift build -c release --product Benchmarks ${FLAGS:-})
 Benchmarks/.build/release/Benchmarks --hearth "$PWD/.build/release/hearth" "$@"

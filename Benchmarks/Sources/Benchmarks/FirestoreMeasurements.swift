@@ -9,56 +9,27 @@ func unaryRate(
   _ server: ChildProcess, setting: Setting, connections: Int, depth: Int, path: String,
   body: @escaping @Sendable (_ client: Int, _ call: Int) -> ByteBuffer
 ) async throws -> Double {
-  var clients: [GRPCConnection] = []
-  for _ in 0..<connections {
-    clients.append(try await GRPCConnection.connect(port: server.port, on: setting.group))
+  let tally = UnaryTally()
+  var clients: [UnaryLoad] = []
+  for index in 0..<connections {
+    clients.append(
+      try await UnaryLoad.start(
+        port: server.port, on: setting.group, path: path, depth: depth, tally: tally, body: { body(index, $0) }))
   }
-  let done = ManagedAtomicCount()
-  let failed = ManagedAtomicCount()
-  let failure = NIOLockedValueBox("")
-  let stop = NIOLockedValueBox(false)
   let warmUp = min(1, setting.seconds / 3)
-  for (index, client) in clients.enumerated() {
-    for lane in 0..<depth {
-      let counter = NIOLockedValueBox(lane)
-      @Sendable func next() {
-        if stop.withLockedValue({ $0 }) { return }
-        let call = counter.withLockedValue { (n: inout Int) -> Int in
-          n += depth
-          return n
-        }
-        client.call(path: path, body: body(index, call)).whenComplete { result in
-          switch result {
-          case .success(let answer) where answer.status == 0: done.add()
-          case .success(let answer):
-            failed.add()
-            failure.withLockedValue { $0 = answer.failure }
-            // A connection that is gone answers at once, again and again.
-            guard answer.status > 0 else { return }
-          case .failure(let error):
-            failed.add()
-            failure.withLockedValue { $0 = "\(error)" }
-            return
-          }
-          next()
-        }
-      }
-      client.eventLoop.execute { next() }
-    }
-  }
   try await Task.sleep(for: .seconds(warmUp))
   let processor = ProcessorTime(server)
-  let before = done.value
+  let before = tally.done.value
   let start = ContinuousClock.now
   try await Task.sleep(for: .seconds(setting.seconds))
-  let count = done.value - before
+  let count = tally.done.value - before
   let elapsed = (ContinuousClock.now - start).seconds
   processor.leave(calls: count, in: setting)
-  let failures = failed.value
-  let reason = failure.withLockedValue { $0 }
-  stop.withLockedValue { $0 = true }
+  tally.stop()
   for client in clients { await client.close() }
-  if failures > 0 { throw BenchmarkFailure("\(failures) calls to \(path) failed beside \(count): \(reason)") }
+  if tally.failed.value > 0 {
+    throw BenchmarkFailure("\(tally.failed.value) calls to \(path) failed beside \(count): \(tally.failure)")
+  }
   return Double(count) / elapsed
 }
 

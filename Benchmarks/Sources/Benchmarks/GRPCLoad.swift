@@ -96,7 +96,7 @@ struct GRPCStream: Sendable {
   }
 }
 
-private func requestHeaders(_ path: String) -> HPACKHeaders {
+func requestHeaders(_ path: String) -> HPACKHeaders {
   [
     ":method": "POST", ":scheme": "http", ":path": path, ":authority": "127.0.0.1",
     "content-type": "application/grpc", "te": "trailers",

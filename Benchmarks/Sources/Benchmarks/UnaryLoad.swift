@@ -1,0 +1,228 @@
+// A gRPC client that costs as little as can be: unary calls one behind the other, HTTP/2's frames written and read by
+// hand. The load generator shares the processors with the server, so that what it takes is missing there; NIOHTTP2's
+// client, with a channel for each call, took a third of what the server did.
+
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOHPACK
+import NIOPosix
+
+/// What the connections of one measurement count.
+final class UnaryTally: Sendable {
+  let done = ManagedAtomicCount()
+  let failed = ManagedAtomicCount()
+  private let first = NIOLockedValueBox("")
+  private let isStopped = NIOLockedValueBox(false)
+
+  var failure: String { first.withLockedValue { $0 } }
+  var stopped: Bool { isStopped.withLockedValue { $0 } }
+
+  /// No call is begun after this.
+  func stop() { isStopped.withLockedValue { $0 = true } }
+
+  func fail(_ reason: String) {
+    failed.add()
+    first.withLockedValue { if $0.isEmpty { $0 = reason } }
+  }
+}
+
+/// A connection that keeps `depth` calls of one method in flight until its tally is stopped.
+struct UnaryLoad: Sendable {
+  private let channel: any Channel
+
+  /// Connects and begins. `body` gives the framed request of each call, by its number on this connection.
+  static func start(
+    port: Int, on group: any EventLoopGroup, path: String, depth: Int, tally: UnaryTally,
+    body: @escaping @Sendable (_ call: Int) -> ByteBuffer
+  ) async throws -> UnaryLoad {
+    let channel = try await ClientBootstrap(group: group)
+      .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            UnaryLoadHandler(path: path, depth: depth, tally: tally, body: body))
+        }
+      }
+      .connect(host: "127.0.0.1", port: port).get()
+    return UnaryLoad(channel: channel)
+  }
+
+  func close() async { try? await channel.close() }
+}
+
+/// RFC 9113 as far as a client of short calls needs it.
+private final class UnaryLoadHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private static let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+  /// The largest window there is: answers are never held back.
+  private static let window = UInt32(Int32.max)
+  private static let received = 1 << 20
+
+  private enum Kind: UInt8 {
+    case data = 0
+    case headers = 1
+    case reset = 3
+    case settings = 4
+    case ping = 6
+    case goAway = 7
+    case windowUpdate = 8
+  }
+
+  private let path: String
+  private let depth: Int
+  private let tally: UnaryTally
+  private let body: @Sendable (Int) -> ByteBuffer
+  private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+  private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
+  /// The headers of every call but the first: they stand in the table by then.
+  private var repeatedHeaders: ByteBuffer?
+  /// What header blocks of table entries alone say, while the table stays as it is.
+  private var statusOfBlock: [[UInt8]: String?] = [:]
+  private var input = ByteBuffer()
+  private var output = ByteBuffer()
+  private var nextStream: UInt32 = 1
+  private var calls = 0
+  /// What the server may still be sent.
+  private var sendWindow = 65_535
+  /// What was received and not yet given back.
+  private var unreturned = 0
+
+  init(path: String, depth: Int, tally: UnaryTally, body: @escaping @Sendable (Int) -> ByteBuffer) {
+    self.path = path
+    self.depth = depth
+    self.tally = tally
+    self.body = body
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    output.writeString(Self.preface)
+    frame(.settings, stream: 0, length: 6)
+    output.writeInteger(UInt16(4))  // SETTINGS_INITIAL_WINDOW_SIZE
+    output.writeInteger(Self.window)
+    returnWindow(Int(Self.window) - 65_535)
+    do {
+      for _ in 0..<depth { try call() }
+    } catch {
+      end("\(error)", context)
+    }
+    flush(context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    if input.readableBytes == 0 { input = bytes } else { input.writeBuffer(&bytes) }
+    do {
+      while try readFrame() {}
+    } catch {
+      end("\(error)", context)
+    }
+    if input.readableBytes == 0 { input = ByteBuffer() }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { flush(context) }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if !tally.stopped { tally.fail("no answer, the connection is gone") }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { end("\(error)", context) }
+
+  private func end(_ reason: String, _ context: ChannelHandlerContext) {
+    if !tally.stopped { tally.fail(reason) }
+    context.close(promise: nil)
+  }
+
+  private func flush(_ context: ChannelHandlerContext) {
+    guard output.readableBytes > 0 else { return }
+    context.writeAndFlush(wrapOutboundOut(output), promise: nil)
+    output = ByteBuffer()
+  }
+
+  private func frame(_ kind: Kind, flags: UInt8 = 0, stream: UInt32, length: Int) {
+    output.writeInteger(UInt32(length) << 8 | UInt32(kind.rawValue))
+    output.writeInteger(flags)
+    output.writeInteger(stream)
+  }
+
+  private func returnWindow(_ bytes: Int) {
+    frame(.windowUpdate, stream: 0, length: 4)
+    output.writeInteger(UInt32(bytes))
+  }
+
+  /// The headers of the next call. Those of the first fill the table, those of the second are kept for all others.
+  private func headers() throws -> ByteBuffer {
+    if let repeatedHeaders { return repeatedHeaders }
+    var block = ByteBuffer()
+    try encoder.encode(headers: requestHeaders(path), to: &block)
+    if nextStream > 1 { repeatedHeaders = block }
+    return block
+  }
+
+  private func call() throws {
+    guard !tally.stopped else { return }
+    var block = try headers()
+    var message = body(calls)
+    calls += 1
+    sendWindow -= message.readableBytes
+    guard message.readableBytes <= 16_384, sendWindow >= 0 else {
+      throw BenchmarkFailure("a request of \(message.readableBytes) bytes is too large for this load")
+    }
+    frame(.headers, flags: 0x4, stream: nextStream, length: block.readableBytes)
+    output.writeBuffer(&block)
+    frame(.data, flags: 0x1, stream: nextStream, length: message.readableBytes)
+    output.writeBuffer(&message)
+    nextStream += 2
+  }
+
+  /// Reads one frame; false if it is not there yet.
+  private func readFrame() throws -> Bool {
+    guard let head = input.getInteger(at: input.readerIndex, as: UInt32.self),
+      let flags = input.getInteger(at: input.readerIndex + 4, as: UInt8.self)
+    else { return false }
+    let length = Int(head >> 8)
+    guard input.readableBytes >= 9 + length else { return false }
+    input.moveReaderIndex(forwardBy: 9)
+    guard var payload = input.readSlice(length: length) else { return false }
+    switch Kind(rawValue: UInt8(truncatingIfNeeded: head)) {
+    case .data:
+      unreturned += length
+      if unreturned >= Self.received {
+        returnWindow(unreturned)
+        unreturned = 0
+      }
+    case .headers:
+      guard flags & 0x2C == 0x4 else { throw BenchmarkFailure("headers with flags \(flags) are not read here") }
+      let status = try status(in: &payload)
+      guard flags & 0x1 != 0 else { break }
+      if status == "0" { tally.done.add() } else { tally.fail("status \(status ?? "unknown")") }
+      try call()
+    case .settings where flags & 0x1 == 0:
+      frame(.settings, flags: 0x1, stream: 0, length: 0)
+    case .ping where flags & 0x1 == 0:
+      frame(.ping, flags: 0x1, stream: 0, length: length)
+      output.writeBuffer(&payload)
+    case .windowUpdate:
+      sendWindow += Int(payload.readInteger(as: UInt32.self) ?? 0)
+    case .reset, .goAway:
+      throw BenchmarkFailure("the server ended a call or the connection")
+    default:
+      break
+    }
+    return true
+  }
+
+  /// The call's status, with its message unless it is 0, or nil if the headers have none.
+  private func status(in block: inout ByteBuffer) throws -> String? {
+    let isRepeated = block.readableBytesView.allSatisfy { $0 >= 0x80 }
+    let key = isRepeated ? Array(block.readableBytesView) : []
+    if isRepeated, let known = statusOfBlock[key] { return known }
+    let headers = try decoder.decodeHeaders(from: &block)
+    let status = headers.first(name: "grpc-status").map {
+      $0 == "0" ? $0 : "\($0): \(headers.first(name: "grpc-message") ?? "")"
+    }
+    if isRepeated { statusOfBlock[key] = status } else { statusOfBlock = [:] }
+    return status
+  }
+}
