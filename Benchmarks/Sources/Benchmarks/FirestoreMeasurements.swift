@@ -14,7 +14,8 @@ func unaryRate(
   for index in 0..<connections {
     clients.append(
       try await UnaryLoad.start(
-        port: server.port, on: setting.group, path: path, depth: depth, tally: tally, body: { body(index, $0) }))
+        port: server.port, on: setting.group, path: path, depth: depth, tally: tally,
+        body: { body(index, $0) }))
   }
   let warmUp = min(1, setting.seconds / 3)
   try await Task.sleep(for: .seconds(warmUp))

@@ -193,7 +193,9 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
         unreturned = 0
       }
     case .headers:
-      guard flags & 0x2C == 0x4 else { throw BenchmarkFailure("headers with flags \(flags) are not read here") }
+      guard flags & 0x2C == 0x4 else {
+        throw BenchmarkFailure("headers with flags \(flags) are not read here")
+      }
       let status = try status(in: &payload)
       guard flags & 0x1 != 0 else { break }
       if status == "0" { tally.done.add() } else { tally.fail("status \(status ?? "unknown")") }
