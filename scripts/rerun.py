@@ -39,7 +39,9 @@ def passes(case, flags):
 
 def main(times, flags):
     log = (RESULTS / "swift.log").read_text(errors="replace")
-    if not re.search(r"^✘ Test run with \d+ tests", log, re.MULTILINE):
+    begun = len(re.findall(r"^◇ Test run started", log, re.MULTILINE))
+    ended = len(re.findall(r"^[✔✘] Test run with \d+ tests?", log, re.MULTILINE))
+    if begun == 0 or ended < begun:
         print("The run did not come to its end: nothing is run again.")
         return 1
     unsteady = []

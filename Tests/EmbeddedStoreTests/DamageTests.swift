@@ -12,6 +12,7 @@ private struct Victim {
   let beginning: String
   /// The keys acknowledged, in order, each the only one of its record in the log.
   private(set) var keys: [Key] = []
+  private var values: [StoredValue] = []
 
   /// Some rows in tables, the last ones in the log alone.
   init() async throws {
@@ -23,8 +24,10 @@ private struct Victim {
     let database = try await store.database(named: Victim.name, history: .openReads)
     for number in 0..<120 {
       let key = Array("row \(number)".utf8)
-      _ = try await database.execute(validating: nil) { try $0.set(key, Victim.value(key)) }
+      let value: StoredValue = (0..<100).flatMap { _ in key }
+      _ = try await database.execute(validating: nil) { try $0.set(key, value) }
       keys.append(key)
+      values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
     }
     // A log that was sorted into a table lingers until that is done; from then on nothing changes by itself.
@@ -43,8 +46,6 @@ private struct Victim {
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     return names.contains { $0.hasSuffix(".sst") } && names.count { $0.hasSuffix(".log") } == 1
   }
-
-  private static func value(_ key: Key) -> StoredValue { (0..<100).flatMap { _ in key } }
 
   private static var options: EmbeddedOptions {
     EmbeddedOptions(
@@ -84,8 +85,8 @@ private struct Victim {
       let store = try await EmbeddedStore.open(directory: path, Victim.options)
       do {
         let database = try await store.database(named: Victim.name, history: .openReads)
-        let found = try await database.read(at: nil) { [keys] view in
-          try keys.map { try view.get($0)?.value == Victim.value($0) }
+        let found = try await database.read(at: nil) { [keys, values] view in
+          try zip(keys, values).map { try view.get($0)?.value == $1 }
         }
         try await store.close()
         let count = found.prefix { $0 }.count

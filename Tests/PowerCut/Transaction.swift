@@ -43,13 +43,16 @@ struct Transaction: Sendable {
   /// Bytes that look random, so that they stay as long on disk as they are.
   private static func pattern(_ seed: Int, length: Int) -> StoredValue {
     var dice = Dice(seed: UInt64(seed))
-    let words = (0..<(length + 7) / 8).map { _ in dice.next() }
-    return words.withUnsafeBytes { StoredValue($0.prefix(length)) }
+    let words = [UInt64](unsafeUninitializedCapacity: (length + 7) / 8) { words, count in
+      while count < words.count {
+        words[count] = dice.next()
+        count += 1
+      }
+    }
+    return words.withUnsafeBytes { StoredValue(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
   }
 
-  static func bytes(_ number: Int) -> [UInt8] {
-    (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - $0 * 8)) }
-  }
+  static func bytes(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) } }
 
   static func number(_ bytes: some Sequence<UInt8>) -> Int { bytes.prefix(8).reduce(0) { $0 << 8 | Int($1) } }
 

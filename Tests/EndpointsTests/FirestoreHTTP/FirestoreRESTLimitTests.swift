@@ -14,12 +14,13 @@ struct FirestoreRESTLimitTests {
   private let docs = "/v1/" + FirestoreTestServer.documents
 
   private func run(
-    _ change: (inout PortLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
+    lockWait: UInt64 = 20_000_000, _ change: (inout PortLimits) -> Void = { _ in },
+    _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
     var limits = PortLimits()
     change(&limits)
     try await FirestoreTestPort.with(
-      store: try MemoryStore(StoreOptions()), lockWait: 20_000_000, limits: limits, body)
+      store: try MemoryStore(StoreOptions()), lockWait: lockWait, limits: limits, body)
   }
 
   private func fill(_ port: FirestoreTestPort, _ count: Int) async throws {
@@ -110,7 +111,8 @@ struct FirestoreRESTLimitTests {
 
   @Test("a client that goes takes its waiting call with it")
   func cancellation() async throws {
-    try await run { port in
+    // The wait for the lock would last longer than the test waits for anything.
+    try await run(lockWait: 600_000_000) { port in
       let client = port.client
       try await client.commit([.set("l/d", ["n": .int(1)])])
       let begun: Google_Firestore_V1_BeginTransactionResponse = try await client.unary(
@@ -130,7 +132,8 @@ struct FirestoreRESTLimitTests {
         _ = try? await client.get("l/none")
       }
       #expect(answers == 0, "it waits for the lock")
-      await caller.close()
+      // Had it only finished sending, it would be answered.
+      try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
       let _: Google_Protobuf_Empty = try await client.unary(
         "Rollback",

@@ -298,10 +298,11 @@ struct PeerMemoryTests {
       let body = [UInt8](repeating: 0x78, count: 1 << 20)
       // Part of one frame; fragments; and the counted pieces of the protocol.
       let header: [UInt8] = [0x81, 0xFF, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4]
+      let zeros: [UInt8] = [0, 0, 0, 0]
       let ways: [(Int) -> [UInt8]] = [
         { $0 == 0 ? header + body : body },
-        { RawSocket.frame($0 == 0 ? 1 : 0, body, fin: false) },
-        { ($0 == 0 ? RawSocket.frame(1, Array("99".utf8)) : []) + RawSocket.frame(1, body) },
+        { RawSocket.frame($0 == 0 ? 1 : 0, body, fin: false, mask: zeros) },
+        { ($0 == 0 ? RawSocket.frame(1, Array("99".utf8)) : []) + RawSocket.frame(1, body, mask: zeros) },
       ]
       for way in ways {
         var sockets: [RawSocket] = []
@@ -315,6 +316,9 @@ struct PeerMemoryTests {
             #expect(
               try await eventually { !channel.isActive || limits.memory.used > before + (1 << 20) - 200_000 })
           }
+          // The server gives back what a connection held when that has ended on its side, too.
+          let open = sockets.count { $0.client.channel.isActive }
+          #expect(try await eventually { server.port.connectionCount == open + 1 })
         }
         var closed = 0
         for socket in sockets where !socket.client.channel.isActive {

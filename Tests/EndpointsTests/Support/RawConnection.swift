@@ -1,8 +1,10 @@
 // A TCP connection, in clear or under TLS, that sends exactly the bytes a test wants, and collects what comes back.
 
+import Foundation
 import NIOCore
 import NIOPosix
 import NIOSSL
+import Testing
 
 final class RawConnection: Sendable {
   enum Event: Sendable, Equatable {
@@ -51,6 +53,13 @@ final class RawConnection: Sendable {
 
   /// Says that nothing more is sent; under TLS by its own end, too.
   func finishSending() async throws { try await channel.close(mode: .output).get() }
+
+  /// Goes at once and refuses whatever still comes, as a client does whose process ends.
+  func reset() async throws {
+    let socket = try #require(channel as? any SocketOptionProvider)
+    try await socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+    try await channel.close().get()
+  }
 
   /// Ends the socket's direction alone, under whatever lies over it.
   func cutSending() async throws {

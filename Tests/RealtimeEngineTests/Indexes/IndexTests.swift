@@ -177,7 +177,10 @@ struct IndexTests {
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("large")
     try await publish(Self.rules, in: database)
     var model = Node.empty
-    let wide = Node.object((0..<20_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 % 777)))]) })
+    // More than is indexed at once, in bytes and in rows, and more rows than one step looks at.
+    let text = Node.leaf(.string(String(repeating: "x", count: 80)))
+    let wide = Node.object(
+      (0..<4_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })
     let query = QuerySpec(ordering: .child("due"), start: .init(.int(5)), end: .init(.int(6)))
     for value in [wide, wide.settingChild("n3", to: 4), ["x": ["due": 5]], .empty] {
       _ = try await database.set("notes", to: value, as: .administrator)
