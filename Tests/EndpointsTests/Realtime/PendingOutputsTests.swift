@@ -142,6 +142,81 @@ struct PendingOutputsTests {
     }
   }
 
+  @Test(
+    "Children that come and go by turns below a priority stay a few messages, which show states that were",
+    arguments: [
+      ["+x", "-x", "+y", "-y"], ["+x", "+y", "-x", "-y"], ["+y", "-x", "+x", "-y"], ["-x", "+y", "-y", "+x"],
+      ["+x", "-y", "-x", "+y"], ["+x", "-x", "+y", "-y", "+z", "-z"], ["+x", "+y", "+z", "-y", "-x", "-z"],
+      ["+x", "+x", "-x", "+y", "+y", "-y"],
+    ])
+  func turns(turns: [String]) {
+    let before = Node.empty.setting("c", to: .object([("k", .leaf(.int(1)))], priority: .number(3)))
+    for isBeside in [false, true] {
+      var states = [before]
+      var pending = PendingOutputs()
+      var most = 0
+      for round in 0..<2_000 {
+        let turn = turns[round % turns.count]
+        let path = Path("c").child(Key(String(turn.dropFirst())))
+        let value: Node = turn.hasPrefix("+") ? .leaf(.int(Int64(round))) : .empty
+        pending.add(
+          .push(RealtimePush(path, .set(value), prioritized: value.isEmpty ? ["c"] : [])), merging: true)
+        // Something else waits between.
+        if isBeside, round % 400 == 0 { pending.add(.response(request: 1, .done), merging: true) }
+        if isBeside {
+          pending.add(
+            .push(RealtimePush(Path("q/\(round % 3)"), .set(.leaf(.int(1))), tag: Int64(round % 3))),
+            merging: true)
+        }
+        states.append(states[round].setting(path, to: value))
+        most = max(most, pending.count)
+      }
+      #expect(most <= (isBeside ? 8 + 5 : 4), "\(turns)")
+      for kind in ClientModel.Kind.allCases {
+        var client = ClientModel(kind: kind, path: .root, node: before)
+        var (rest, reached) = (pending, 0)
+        while let output = rest.next() {
+          guard case .push(let push) = output, push.tag == nil else { continue }
+          client.apply(push)
+          let next = states.indices.first { $0 >= reached && states[$0] == client.node }
+          #expect(next != nil, "\(turns): \(kind) shows what never was")
+          reached = next ?? reached
+        }
+        #expect(client.node == states[states.count - 1], "\(turns)")
+        #expect(rest.bytes == 0 && rest.isEmpty && rest.count == 0)
+      }
+    }
+  }
+
+  @Test("What was put back is not added to, whatever became part of what")
+  func putBack() {
+    func push(_ place: String, _ value: Node, _ tag: Int64? = nil) -> RealtimeOutput {
+      let path = Path(place)
+      return .push(
+        RealtimePush(path, .set(value), tag: tag, prioritized: value.isEmpty ? [path.parent ?? .root] : []))
+    }
+    var pending = PendingOutputs()
+    for output in [push("c/x", .leaf(.int(1))), push("c/y", .empty), push("d/z", .leaf(.int(1)), 1)] {
+      pending.add(output, merging: true)
+    }
+    // The second becomes part of the first, with something behind it.
+    pending.add(push("c/y", .leaf(.int(2))), merging: true)
+    #expect(pending.count == 2)
+    pending.add(push("c/y", .empty), merging: true)
+    pending.add(push("d/w", .leaf(.int(2)), 1), merging: true)
+    #expect(pending.count == 3)
+    var outputs: [RealtimeOutput] = []
+    for _ in 0..<2 { if let output = pending.next() { outputs.append(output) } }
+    pending.putBack(outputs[1...])
+    pending.add(push("d/z", .leaf(.int(3)), 1), merging: true)
+    pending.add(push("c/y", .leaf(.int(3))), merging: true)
+    var told: [String] = []
+    for case .push(let push) in outputs[..<1] { told.append("\(push.tag ?? 0) \(push.path)") }
+    while case .push(let push)? = pending.next() { told.append("\(push.tag ?? 0) \(push.path)") }
+    #expect(told == ["0 c", "1 d", "0 c/y", "1 d/z"])
+    #expect(pending.bytes == 0)
+  }
+
   @Test("More places than one message should hold are several messages, and what was taken may be put back")
   func many() {
     var pending = PendingOutputs()

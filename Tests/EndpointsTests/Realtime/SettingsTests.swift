@@ -112,8 +112,12 @@ struct SettingsTests {
   func unknown() async throws {
     try await RealtimeTestServer.run { server in
       for (method, target, status, text) in [
-        ("POST", "/.settings/rulesets.json", 501, "rulesets is not supported"),
-        ("PUT", "/.settings/ruleset_labels.json", 501, "ruleset_labels is not supported"),
+        ("PUT", "/.settings/rulesets.json", 405, "changed with POST"),
+        ("POST", "/.settings/ruleset_labels.json", 405, "changed with PUT"),
+        ("POST", "/namespaces/demo/rulesets", 405, "changed at /.settings/"),
+        ("GET", "/namespaces/demo/others", 404, "append .json"),
+        ("GET", "/.inspect/coverage?ns=demo", 501, "Rules are not evaluated"),
+        ("GET", "/.inspect/coverage.json?ns=demo", 501, "Rules are not evaluated"),
         ("GET", "/.settings/profile.json", 501, "profile is not supported"),
         ("GET", "/.settings/nothing.json", 404, "There is no setting 'nothing'"),
         ("GET", "/.settings/rules", 404, "append .json"),
@@ -142,6 +146,134 @@ struct SettingsTests {
           #expect(try await server.rest("PUT", target, body: bad, headers: Self.owner).status == 400)
         }
       }
+    }
+  }
+
+  @Test(
+    "Rulesets are stored under ids; the one that is labelled stable replaces the rules, at once and durably")
+  func rulesets() async throws {
+    try await RealtimeTestServer.run { server in
+      func ask(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
+        let answer = try await server.rest(method, target, body: body, headers: Self.owner)
+        return (answer.status, try JSONValue(json: answer.body))
+      }
+      func add(_ rules: String) async throws -> String {
+        let (status, answer) = try await ask("POST", "/.settings/rulesets.json?ns=demo", rules)
+        #expect(status == 200)
+        return try #require(answer["id"]?.string)
+      }
+      let labels = "/.settings/ruleset_labels.json?ns=demo"
+      #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == .object([:]))
+      #expect(try await ask("GET", "/namespaces/demo/rulesets").1 == .object(["rulesets": .array([])]))
+      let (first, second) = (
+        try await add(Self.text), try await add(#"{"rules":{".read":true,".write":true}}"#)
+      )
+      #expect(first != second)
+      // Nothing is in force by being stored.
+      let database = try await server.engine.database("demo")
+      #expect(try await database.rules() == nil)
+      let (status, ruleset) = try await ask("GET", "/namespaces/demo/rulesets/\(first)")
+      #expect(status == 200 && ruleset["id"]?.string == first && ruleset["source"]?.string == Self.text)
+      #expect(ruleset["createdAt"]?.string?.hasPrefix("20") == true)
+      let listed = try await ask("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
+      #expect(listed.compactMap { $0["id"]?.string } == [first, second])
+      // As the command line tool releases one and tries another.
+      let (released, said) = try await ask("PUT", labels, "{\"stable\":\"\(first)\"}")
+      #expect(released == 200 && said["warning"]?.string?.contains("not enforced") == true)
+      #expect(try await database.rules()?.text == Self.text)
+      #expect(try await database.rules()?.hasIndex(on: .child("due"), at: "notes") == true)
+      let (tried, told) = try await ask("PUT", labels, "{\"stable\":\"\(second)\",\"canary\":\"\(first)\"}")
+      #expect(tried == 200 && told["warning"]?.string?.contains("canary is kept") == true)
+      #expect(try await database.rules()?.isOpen == true)
+      let both = JSONValue.object(["stable": .string(second), "canary": .string(first)])
+      #expect(try await ask("GET", labels).1 == both)
+      #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
+      // Another engine over the same store, as after a restart.
+      let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
+      let reopened = try await engine.database("demo")
+      #expect(
+        try await reopened.rulesetLabels(as: .administrator) == RulesetLabels(stable: second, canary: first))
+      #expect(try await reopened.rulesets(as: .administrator).map(\.source).first == Self.text)
+      #expect(try await reopened.rules()?.isOpen == true)
+      await engine.shutdown()
+      // Rules that are replaced otherwise are those of no ruleset.
+      #expect(
+        try await server.rest(
+          "PUT", "/.settings/rules.json?ns=demo", body: Self.text, headers: Self.owner
+        ).status == 200)
+      #expect(try await ask("GET", labels).1 == .object(["canary": .string(first)]))
+    }
+  }
+
+  @Test("Bad rulesets, labels of what is not there, and strangers change nothing; the oldest rulesets go")
+  func badRulesets() async throws {
+    try await RealtimeTestServer.run { server in
+      let (rulesets, labels) = ("/.settings/rulesets.json?ns=demo", "/.settings/ruleset_labels.json?ns=demo")
+      let bad = try await server.rest("POST", rulesets, body: "{\"rules\":1}", headers: Self.owner)
+      #expect(bad.status == 400)
+      #expect(try error(bad)?.hasPrefix("1:10: ") == true, "\(bad.body)")
+      for body in [#"{"stable":"none"}"#, #"{"other":"x"}"#, #"{"stable":7}"#, "[]", "{"] {
+        let answer = try await server.rest("PUT", labels, body: body, headers: Self.owner)
+        #expect(answer.status == 400, "\(body)")
+      }
+      #expect(
+        try await server.rest("GET", "/namespaces/demo/rulesets/none", headers: Self.owner).status == 404)
+      for (method, target) in [
+        ("POST", rulesets), ("PUT", labels), ("GET", "/namespaces/demo/rulesets"), ("GET", labels),
+        ("POST", "/.settings/functionTriggers.json"), ("GET", "/.settings/functionTriggers.json"),
+      ] {
+        let trigger = #"{"name":"n","path":"/","event":"e.write","topic":"t"}"#
+        let body = target == rulesets ? #"{"rules":{}}"# : method == "PUT" ? "{}" : trigger
+        let answer = try await server.rest(method, target, body: body)
+        #expect(answer.status == 401, "\(method) \(target): \(answer.body)")
+      }
+      #expect(try await server.engine.namespaces().isEmpty)
+      // The last stays bounded: what has a label is kept.
+      let database = try await server.engine.database("demo")
+      let rules = try RulesFile(Array(Self.text.utf8))
+      let first = try await database.addRuleset(rules, as: .administrator)
+      _ = try await database.setRulesetLabels(RulesetLabels(canary: first), as: .administrator)
+      let second = try await database.addRuleset(rules, as: .administrator)
+      for _ in 0..<64 { _ = try await database.addRuleset(rules, as: .administrator) }
+      let left = try await database.rulesets(as: .administrator)
+      #expect(left.count == 64 && left.first?.id == first)
+      #expect(try await database.ruleset(second, as: .administrator) == nil)
+    }
+  }
+
+  @Test("Function triggers are kept and told, and nobody is made believe that they run")
+  func functionTriggers() async throws {
+    try await RealtimeTestServer.run { server in
+      let target = "/.settings/functionTriggers.json?ns=demo"
+      func v1(_ path: String) -> String {
+        #"{"name":"projects/p/locations/_/functions/f","path":"\#(path)","#
+          + #""event":"providers/google.firebase.database/eventTypes/ref.write","topic":"projects/p/topics/f"}"#
+      }
+      let v2 =
+        #"{"name":"projects/p/locations/us-central1/triggers/g","path":"c/{d}","#
+        + #""event":"google.firebase.database.ref.v1.created","topic":"projects/p/topics/g","namespacePattern":"*"}"#
+      for body in [v1("/old"), v1("/a/{b}"), v2] {
+        let answer = try await server.rest("POST", target, body: body, headers: Self.owner)
+        #expect(answer.status == 200, "\(answer.body)")
+        let warning = try JSONValue(json: answer.body)["warning"]?.string
+        #expect(warning?.contains("nothing runs it") == true)
+      }
+      // The same name again replaces.
+      #expect(try await server.rest("GET", target, headers: Self.owner).body == "[\(v1("/a/{b}")),\(v2)]")
+      for bad in [
+        "[]", "{}", #"{"name":"n","path":"/","event":"ref.read","topic":"t"}"#,
+        #"{"name":"n","path":"/","event":"ref.write"}"#,
+        #"{"name":"n","path":"/","event":"ref.write","topic":"t","namespacePattern":7}"#,
+        #"{"name":"\#(String(repeating: "n", count: 20_000))","path":"/","event":"ref.write","topic":"t"}"#,
+      ] {
+        #expect(try await server.rest("POST", target, body: bad, headers: Self.owner).status == 400)
+      }
+      let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
+      let reopened = try await engine.database("demo")
+      let kept = try await reopened.functionTriggers(as: .administrator)
+      #expect(kept.map(\.path) == ["/a/{b}", "c/{d}"])
+      #expect(kept.map(\.namespacePattern) == [nil, "*"])
+      await engine.shutdown()
     }
   }
 
@@ -181,7 +313,7 @@ struct SettingsTests {
   func timeout() async throws {
     try await RealtimeTestServer.run { server in
       let database = try await server.engine.database("127")
-      let wide = Node.object((0..<200_000).map { (Key("k\($0)"), .leaf(.string("value \($0)"))) })
+      let wide = Node.object((0..<40_000).map { (Key("k\($0)"), .leaf(.string("value \($0)"))) })
       _ = try await database.set("wide", to: wide, as: .administrator)
       let late = try await server.rest("GET", "/wide.json?timeout=1ms")
       #expect(late.status == 400)

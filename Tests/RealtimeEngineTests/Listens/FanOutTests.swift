@@ -105,6 +105,38 @@ struct RealtimeFanOutTests {
       #expect(pushes.count == (live.contains { $0.contains(target) } ? 1 : 0))
     }
   }
+
+  @Test(
+    "The order of a location is kept for whoever relies on it, also where the one that asked for it has closed"
+  )
+  func closed() {
+    let group = RecordingGroup()
+    let fanOut = FanOut()
+    let orders = ListenedOrders()
+    let query = QuerySpec(ordering: .value, limit: .last(1))
+    let node: Node = ["a": 1, "b": 2]
+    func listen(_ name: String, tag: Int64?, _ query: QuerySpec) -> (ConnectionState, FanOutStep) {
+      let connection = ConnectionState(name: name, caller: .anonymous, sink: RecordingSink(group))
+      orders.change(ListenName(path: "l", tag: tag), from: nil, to: query, SessionJournal())
+      let listen = Operation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
+      return (connection, .listen(connection, listen, node, PreparedListen(), warnings: [], request: 1))
+    }
+    let (first, filtered) = listen("first", tag: 1, query)
+    let (second, whole) = listen("second", tag: nil, .default)
+    _ = first.markClosed()
+    _ = second.markClosed()
+    fanOut.run([filtered, whole])
+    #expect(orders.has(.value, at: "l"))
+    #expect(fanOut.root.location(at: "l").queries != nil)
+    #expect(fanOut.root.location(at: "l").listeners.isEmpty)
+    // Nobody is there to be told the value.
+    let pushes = group.take().flatMap { $0 }.flatMap(\.outputs).filter {
+      if case .push = $0 { true } else { false }
+    }
+    #expect(pushes.isEmpty)
+    fanOut.run([.end(first, isTold: false), .end(second, isTold: false)])
+    #expect(fanOut.root.location(at: "l").queries == nil)
+  }
 }
 
 /// Keeps what it is handed.

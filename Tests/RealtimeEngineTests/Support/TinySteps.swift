@@ -12,10 +12,12 @@ extension StagingLimits {
     return limits
   }
 
-  /// Whatever has three rows is read aside, a row at a time, and so is whatever is hashed or ordered prepared.
+  /// Whatever has three rows is read aside, a row at a time, and so is whatever is hashed or ordered prepared; one
+  /// operation of a batch reads.
   static var tinyReads: StagingLimits {
     var limits = StagingLimits()
     (limits.readRows, limits.pieceRows, limits.preparedBytes) = (2, 1, 16)
+    limits.turnTime = .zero
     return limits
   }
 

@@ -1,6 +1,7 @@
 // What administrators read and change of a database as a whole: `/.settings/…`.
 //
-// Invariant: rules that this server does not enforce are never taken in silence: the answer says so, and the log.
+// Invariant: rules that this server does not enforce, and functions that it does not run, are never taken in silence: the
+// answer says so, and the log.
 
 import Logging
 import NIOCore
@@ -14,6 +15,25 @@ struct SettingsRequest: Sendable {
     case read(Setting, strict: Bool)
     case write(Setting)
     case checkRules
+    case readKept(Kept)
+    case changeKept(Kept)
+  }
+
+  /// What is kept of a database beside its settings.
+  enum Kept: Sendable, Equatable {
+    case rulesets
+    case ruleset(String)
+    case labels
+    case triggers
+
+    /// How it is changed; nil for what is only read.
+    var changingMethod: RESTRequest.Method? {
+      switch self {
+      case .rulesets, .triggers: .post
+      case .labels: .put
+      case .ruleset: nil
+      }
+    }
   }
 
   let action: Action
@@ -24,13 +44,18 @@ struct SettingsRequest: Sendable {
   ///
   /// - Throws: ``RESTError`` for a setting that there is not, or that this server does not have.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
-    let setting = try Self.setting(target.rawPath)
+    let name = try Self.name(target.rawPath)
     // Credentials, namespace and method are those of any request.
     var root = target
     root.rawPath = "/.json"
     let request = try RESTRequest(head, root, endpoint)
     namespace = request.namespace
     caller = request.caller
+    if let kept = Self.kept(name) {
+      action = try Self.action(kept, request.method)
+      return
+    }
+    let setting = try Self.setting(name)
     switch request.method {
     case .get: action = .read(setting, strict: target["format"] == "strict")
     case .put: action = setting == .rules && target["dryRun"] == "true" ? .checkRules : .write(setting)
@@ -38,25 +63,71 @@ struct SettingsRequest: Sendable {
     }
   }
 
-  private static func setting(_ path: String) throws(RESTError) -> Setting {
+  /// Reads the head of a request for what the product serves at an origin of its own: `/namespaces/…`.
+  ///
+  /// - Returns: nil for a path that is none of those.
+  /// - Throws: ``RESTError``.
+  init?(metadata head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint)
+    throws(RESTError)
+  {
+    guard target.rawPath.hasPrefix("/namespaces/"), !target.rawPath.hasSuffix(".json"),
+      !target.rawPath.hasSuffix(".json/"), let segments = target.segments
+    else { return nil }
+    let kept: Kept
+    switch (segments.count, segments.dropFirst(2).first) {
+    case (3, "rulesets"): kept = .rulesets
+    case (4, "rulesets"): kept = .ruleset(segments[3])
+    case (3, "ruleset_labels"): kept = .labels
+    default: return nil
+    }
+    var root = target
+    root.rawPath = "/.json"
+    root.parameters.append(("ns", segments[1]))
+    let request = try RESTRequest(head, root, endpoint)
+    namespace = request.namespace
+    caller = request.caller
+    guard request.method == .get else {
+      throw RESTError(.methodNotAllowed, "Rulesets and labels are changed at /.settings/.")
+    }
+    action = .readKept(kept)
+  }
+
+  private static func action(_ kept: Kept, _ method: RESTRequest.Method) throws(RESTError) -> Action {
+    if method == .get { return .readKept(kept) }
+    guard method == kept.changingMethod else {
+      let word = kept.changingMethod == .post ? "POST" : "PUT"
+      throw RESTError(.methodNotAllowed, "This is read with GET and changed with \(word).")
+    }
+    return .changeKept(kept)
+  }
+
+  private static func name(_ path: String) throws(RESTError) -> Substring {
     var name = path.dropFirst("/.settings/".count)
     if name.hasSuffix("/") { name.removeLast() }
     guard name.hasSuffix(".json") else {
       throw RESTError(.notFound, "append .json to your request URI to use the REST API.")
     }
     name.removeLast(5)
-    if let setting = Setting(rawValue: String(name)) { return setting }
+    return name
+  }
+
+  private static func kept(_ name: Substring) -> Kept? {
     switch name {
-    case "rulesets", "ruleset_labels":
-      throw RESTError(
-        .notImplemented,
-        "\(name) is not supported by this server: replace the rules at /.settings/rules.json.")
-    case "profile", "functionTriggers":
-      throw RESTError(.notImplemented, "\(name) is not supported by this server yet.")
-    default:
-      let known = Setting.allCases.map(\.rawValue).joined(separator: ", ")
-      throw RESTError(.notFound, "There is no setting '\(name)'; there are \(known).")
+    case "rulesets": .rulesets
+    case "ruleset_labels": .labels
+    case "functionTriggers": .triggers
+    default: nil
     }
+  }
+
+  private static func setting(_ name: Substring) throws(RESTError) -> Setting {
+    if let setting = Setting(rawValue: String(name)) { return setting }
+    if name == "profile" {
+      throw RESTError(.notImplemented, "\(name) is not supported by this server yet.")
+    }
+    let known = (Setting.allCases.map(\.rawValue) + ["rulesets", "ruleset_labels", "functionTriggers"])
+      .joined(separator: ", ")
+    throw RESTError(.notFound, "There is no setting '\(name)'; there are \(known).")
   }
 }
 
@@ -71,14 +142,13 @@ struct SettingsService: Sendable {
       let database = try await endpoint.engine.database(request.namespace)
       switch request.action {
       case .read(let setting, let strict): return try await read(setting, strict, database, request.caller)
+      case .readKept(let kept): return try await read(kept, database, request.caller)
+      case .changeKept(let kept): return try await change(kept, body, database, request.caller)
       case .checkRules: return ok(try RulesFile(Array(body.readableBytesView)))
       case .write(.rules):
         let rules = try RulesFile(Array(body.readableBytesView))
         try await database.setRules(rules, as: request.caller)
-        if !rules.isOpen {
-          endpoint.log.warning(
-            "\(RealtimeEndpoint.unenforcedRules)", metadata: ["namespace": "\(request.namespace)"])
-        }
+        if !rules.isOpen { warn(RealtimeEndpoint.unenforcedRules, database) }
         return ok(rules)
       case .write(let setting): return try await write(setting, body, database, request.caller)
       }
@@ -90,9 +160,19 @@ struct SettingsService: Sendable {
   }
 
   private func ok(_ rules: RulesFile) -> RESTResponse {
+    ok(warnings: rules.isOpen ? [] : [RealtimeEndpoint.unenforcedRules])
+  }
+
+  /// Says that something was done, and what is to be known of it.
+  func ok(warnings: [String]) -> RESTResponse {
     var answer: JSONObject = ["status": .string("ok")]
-    if !rules.isOpen { answer["warning"] = .string(RealtimeEndpoint.unenforcedRules) }
+    if !warnings.isEmpty { answer["warning"] = .string(warnings.joined(separator: " ")) }
     return RESTResponse(.ok, json: JSONValue.object(answer).json())
+  }
+
+  /// Tells the operator.
+  func warn(_ text: String, _ database: RealtimeDatabase) {
+    endpoint.log.warning("\(text)", metadata: ["namespace": "\(database.namespace)"])
   }
 
   private func read(

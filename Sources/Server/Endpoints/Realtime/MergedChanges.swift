@@ -18,9 +18,13 @@
 // itself one of the places by (a); both, then it has no priority when they are removed by (b). One that it is given later
 // stands in another message by (c); one that it lost before is removed by a place here, or was lost by (a).
 //
-// Where there are no priorities, what waits stays bounded by what is there: all is one message. Below a priority a child
-// that comes and goes is two, the second of which each round replaces; ever different children that come and go there by
-// turns can add a message each, and are bounded only by what a peer that does not read may have waiting at all.
+// What replaces a place counts instead of what it replaces, also where several messages become one: of two that could not be
+// told at once the later may replace what stood in the way, and then becomes part of the earlier (see PendingOutputs).
+//
+// Where there are no priorities, what waits stays bounded by what is there: all is one message. Below a priority children
+// that come and go by turns are a few, whatever the turns, as long as all that stays set, or all that stays removed, came
+// last. Where one is set again and again while ever others are removed between, each removal is a message; these are bounded
+// only by what a peer that does not read may have waiting at all.
 
 import RealtimeEngine
 import RealtimeModel
@@ -37,11 +41,21 @@ struct MergedChanges {
   private(set) var size = 0
 
   /// Whether a push can be told at once with these changes.
-  func admits(_ push: RealtimePush) -> Bool {
-    MergedChanges.changes(of: push).allSatisfy { admits($0.path, $0.value, push.prioritized) }
+  func admits(_ push: RealtimePush) -> Bool { admits(MergedChanges.changes(of: push), push.prioritized) }
+
+  /// Whether the message behind this one can be told at once with it.
+  func admits(_ later: MergedChanges) -> Bool { admits(later.changes, later.guarded) }
+
+  private func admits(_ later: [(path: Path, value: Node)], _ prioritized: [Path]) -> Bool {
+    let places = Set(later.map(\.path))
+    let rest = changes.filter { change in !MergedChanges.isInside(change.path, places) }
+    return later.allSatisfy { admits($0.path, $0.value, prioritized, beside: rest) }
   }
 
-  private func admits(_ path: Path, _ value: Node, _ prioritized: [Path]) -> Bool {
+  /// - Parameter rest: these changes without those that are replaced.
+  private func admits(
+    _ path: Path, _ value: Node, _ prioritized: [Path], beside rest: [(path: Path, value: Node)]
+  ) -> Bool {
     if path.isPriority {
       if value.isEmpty { return true }
       // A location that comes into being here has to do so first; what is here as a whole has it as a part.
@@ -55,12 +69,22 @@ struct MergedChanges {
     }
     if value.isEmpty {
       return !prioritized.contains { place in
-        place.contains(path) && changes.contains { isOther($0, below: place, path) && !$0.value.isEmpty }
+        place.contains(path) && rest.contains { isOther($0, below: place, path) && !$0.value.isEmpty }
       }
     }
     return !guarded.contains { place in
-      place.contains(path) && changes.contains { isOther($0, below: place, path) && $0.value.isEmpty }
+      place.contains(path) && rest.contains { isOther($0, below: place, path) && $0.value.isEmpty }
     }
+  }
+
+  /// Whether a place is one of some, or lies inside one.
+  private static func isInside(_ path: Path, _ places: Set<Path>) -> Bool {
+    var above: Path? = path
+    while let place = above {
+      if places.contains(place) { return true }
+      above = place.parent
+    }
+    return false
   }
 
   /// Whether a place is one of these changes, or lies inside one, with a value.
@@ -76,9 +100,16 @@ struct MergedChanges {
 
   /// Adds what a push says.
   mutating func add(_ push: RealtimePush) {
-    for change in MergedChanges.changes(of: push) { add(change.path, change.value) }
-    if push.prioritized.isEmpty, guarded.isEmpty { return }
-    for place in push.prioritized where !guarded.contains(place) { guarded.append(place) }
+    add(MergedChanges.changes(of: push), below: push.prioritized)
+  }
+
+  /// Adds the message behind this one.
+  mutating func add(_ later: MergedChanges) { add(later.changes, below: later.guarded) }
+
+  private mutating func add(_ later: [(path: Path, value: Node)], below prioritized: [Path]) {
+    for change in later { add(change.path, change.value) }
+    if prioritized.isEmpty, guarded.isEmpty { return }
+    for place in prioritized where !guarded.contains(place) { guarded.append(place) }
     guarded.removeAll { place in
       !changes.contains { $0.value.isEmpty && !$0.path.isPriority && place.contains($0.path) }
     }
@@ -92,12 +123,15 @@ struct MergedChanges {
     case .merge(let children): changes = children.map { (push.path.appending($0.path), $0.value) }
     case .rangeMerge, .cancel: changes = []
     }
-    for place in push.emptied {
-      let count = changes.count
-      changes.removeAll { $0.path != place && place.contains($0.path) }
-      if changes.count < count { changes.append((place, .empty)) }
+    if push.emptied.isEmpty { return changes }
+    var emptied: Set<Int> = []
+    changes.removeAll { change in
+      guard let position = push.emptied.position(around: change.path), push.emptied[position] != change.path
+      else { return false }
+      emptied.insert(position)
+      return true
     }
-    return changes
+    return changes + emptied.sorted().map { (push.emptied[$0], .empty) }
   }
 
   private mutating func add(_ path: Path, _ value: Node) {

@@ -8,6 +8,9 @@ struct StagingLimits: Sendable {
   /// The most rows, and bytes of them, that one step aside reads.
   var pieceRows = 2_048
   var pieceBytes = 256 << 10
+  /// How long the operations of one batch read, or build indexes, before the others of this kind wait for the next. The
+  /// first goes in any case, so that what is not read aside goes on.
+  var turnTime = Duration.milliseconds(8)
   /// The largest value, in bytes of JSON, that an operation hashes or puts into an order in the sequencer.
   var preparedBytes = 256 << 10
   /// The most rows of one location, and bytes of their keys, that are cleared by the commit that replaces it. What has

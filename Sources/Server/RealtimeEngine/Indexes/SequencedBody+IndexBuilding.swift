@@ -7,6 +7,8 @@ import RealtimeModel
 extension SequencedBody {
   /// About how many rows one step reads or writes.
   private static let rowsOfAStep = 512
+  /// The clock is looked at once in so many rows.
+  private static let rowsBetweenLooks = 32
 
   /// Takes the next step of the first build; whether there is more to do.
   mutating func buildIndexes() throws -> Bool {
@@ -42,14 +44,17 @@ extension SequencedBody {
   /// Gives some children their index rows; where to go on, nil at the end.
   private mutating func fillSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
     guard let root = try rules()?.root, root.hasIndexes else { return nil }
-    let end = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
+    let last = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
     var cursor = build.cursor
     // The child that was seen last at each depth: deeper rows come back to it.
     var seen: [Int: Path] = [:]
-    var work = 0
+    var (work, rows) = (0, 0)
+    let end = ContinuousClock.now + sequencer.generations.limits.turnTime
     while work < SequencedBody.rowsOfAStep {
+      rows += 1
+      if rows % SequencedBody.rowsBetweenLooks == 0, ContinuousClock.now >= end { break }
       var found: [UInt8]?
-      try writer.scan(KeyRange(start: cursor, end: end), reverse: false) { key, _, _ in
+      try writer.scan(KeyRange(start: cursor, end: last), reverse: false) { key, _, _ in
         found = Array(key)
         return false
       }

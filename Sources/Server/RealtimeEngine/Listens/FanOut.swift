@@ -24,7 +24,8 @@ final class FanOut {
         tell(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
-        if connection.isClosed { continue }
+        // Of one with a query the order of its location is counted, until the connection's end: others rely on it.
+        if connection.isClosed, listen.isDefault { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
@@ -89,7 +90,9 @@ final class FanOut {
     let listener = Listener(connection: connection, name: name, query: listen.query)
     let location = root.location(at: listen.path)
     var push: RealtimePush?
-    if listener.isDefault {
+    if connection.isClosed, !listener.isDefault {
+      _ = location.add(listener, on: node, prepared.location)
+    } else if listener.isDefault {
       location.add(listener)
       push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {

@@ -124,8 +124,16 @@ extension Node {
   }
 }
 
+extension [Path] {
+  /// Those of these locations that are, or have below them, one of some others.
+  fileprivate func those(around paths: [Path]) -> [Path] {
+    if isEmpty || paths.isEmpty { return [] }
+    return Set(paths.compactMap { position(around: $0) }).sorted().map { self[$0] }
+  }
+}
+
 /// The pushes of one change to one location's queries: listeners of one query with the same tag share one. Listeners come
-/// query by query.
+/// query by query. Each push says of the locations above removals what concerns those that it tells.
 private struct TaggedPushes {
   private let emptied: [Path]
   private let prioritized: [Path]
@@ -142,10 +150,20 @@ private struct TaggedPushes {
     if query != listener.query { (query, made) = (listener.query, [:]) }
     if let known = made[tag] { return known }
     var (path, body) = (path, body)
-    if case .merge(let changes) = body, changes.count == 1, let change = changes.first {
-      (path, body) = (path.appending(change.path), .set(change.value))
+    var removed: [Path] = []
+    if case .merge(let changes) = body {
+      if !emptied.isEmpty || !prioritized.isEmpty {
+        for change in changes where change.value.isEmpty && !change.path.isPriority {
+          removed.append(path.appending(change.path))
+        }
+      }
+      if changes.count == 1, let change = changes.first {
+        (path, body) = (path.appending(change.path), .set(change.value))
+      }
     }
-    let push = RealtimePush(path, body, tag: tag, emptied: emptied, prioritized: prioritized)
+    let push = RealtimePush(
+      path, body, tag: tag, emptied: emptied.those(around: removed),
+      prioritized: prioritized.those(around: removed))
     made[tag] = push
     return push
   }

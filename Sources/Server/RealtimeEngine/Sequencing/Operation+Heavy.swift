@@ -3,6 +3,14 @@
 import RealtimeModel
 
 extension Operation {
+  /// Whether it reads, or works in the background, so that others may pass it when a batch has taken long enough.
+  var takesTurns: Bool {
+    switch action {
+    case .get, .getShallow, .listen, .buildIndexes: true
+    default: false
+    }
+  }
+
   /// The most bytes of JSON that the operation may carry.
   func mostBytes(_ limits: RealtimeLimits) -> Int {
     if case .connection = origin { return limits.socketWriteBytes }

@@ -33,6 +33,8 @@ struct Operation: Sendable {
     /// Counts what a write would touch.
     case estimate(Write, atMost: Int)
     case setRules(RulesFile)
+    /// Does something that is for administrators; with about how many bytes it writes.
+    case administer(bytes: Int, @Sendable (inout SequencedBody) throws -> Void)
     /// Takes a step of building index rows.
     case buildIndexes
     case close
@@ -100,6 +102,7 @@ struct Operation: Sendable {
       case .buildIndexes: 512 << 10
       case .setSetting(_, let text): 64 + text.utf8.count
       case .setRules(let rules): 64 + rules.text.utf8.count
+      case .administer(let bytes, _): 64 + bytes
       default: 64
       }
   }

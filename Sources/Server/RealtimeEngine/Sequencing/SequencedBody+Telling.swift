@@ -3,7 +3,8 @@
 // Clients apply the places of one message one after the other, in orders of their own: at the listened location those
 // that have a value first, elsewhere by the text of their keys, priorities among them. Where a location has nothing in
 // between, its priority is gone. So a location with a priority that keeps nothing over the write is told whole. Its value
-// is then all from the write, and no larger.
+// is then all from the write, and no larger: it is put together from what the write brings, and only the priorities of the
+// locations above that are looked up.
 //
 // A write that removes nothing and sets no priority beside other places needs none of this, and nothing is looked up.
 
@@ -53,7 +54,7 @@ extension SequencedBody {
         told.reduce(0, { $0 + $1.value.estimatedSize }) < sequencer.limits.responseBytes / 2,
         try !keepsAnything(place, besides: told)
       else { continue }
-      wholes.append((inside, Change(path: place, value: try tree.node(at: place), before: nil)))
+      wholes.append((inside, Change(path: place, value: try value(of: place, from: told), before: nil)))
       chosen.insert(place)
     }
     // Put together once: one by one each would move all that stands behind it.
@@ -65,6 +66,26 @@ extension SequencedBody {
       next = inside.upperBound
     }
     return widened + changes[next...]
+  }
+
+  /// The value of a location in which nothing lies but what these changes have put there.
+  private func value(of place: Path, from changes: ArraySlice<Change>) throws -> Node {
+    if let known = tree.cache?.node(at: place) { return known }
+    var value = Node.empty
+    // The locations from the place down to what was put in last, which may have priorities.
+    var way: [Path] = []
+    for change in changes where !change.value.isEmpty && !change.path.isPriority {
+      value = value.setting(Path(keys: Array(change.path.keys.dropFirst(place.count))), to: change.value)
+      while let last = way.last, !last.contains(change.path) { way.removeLast() }
+      for count in place.count..<change.path.count where count >= place.count + way.count {
+        way.append(Path(keys: Array(change.path.keys.prefix(count))))
+        guard let location = way.last, let priority = try tree.objectPriority(at: location) else { continue }
+        let relative = Path(keys: Array(location.keys.dropFirst(place.count)))
+        // Something lies there by now, or the priority would not be kept.
+        value = value.setting(relative, to: value.descendant(relative).with(priority: priority))
+      }
+    }
+    return value
   }
 
   /// Whether a location lies below one of some.
@@ -119,7 +140,8 @@ extension SequencedBody {
     var found: [Path] = []
     for count in 0..<path.count {
       let place = Path(keys: Array(path.keys.prefix(count)))
-      let has = try known[place] ?? !tree.node(at: place.child(.priority)).isEmpty
+      // Something was removed below it: it is, or was, an object.
+      let has = try known[place] ?? (tree.objectPriority(at: place) != nil)
       known[place] = has
       if has { found.append(place) }
     }

@@ -20,6 +20,8 @@ struct SequencedBody {
   /// What was put off until a hash is known, and what its connection asked for behind it.
   private(set) var held: [HeldOperation] = []
   private var heldConnections: Set<ObjectIdentifier> = []
+  /// How long operations have read so far.
+  private var reading = Duration.zero
   /// How many listens were decided again for callers that changed.
   private var decidedAgain = 0
   /// Whether operations may be put off.
@@ -59,13 +61,22 @@ struct SequencedBody {
       sequencer.register(connection, journal)
     }
     do {
-      try perform(operation)
+      try takeTurn(operation)
     } catch let delay as PutOff {
       held.append(HeldOperation(operation: operation, reason: delay.reason))
       if let connection = operation.connection { heldConnections.insert(ObjectIdentifier(connection)) }
     } catch let error as RealtimeError {
       steps.append(.answer(operation.origin, .failure(error)))
     }
+  }
+
+  /// Performs an operation, unless others of its kind have held up the writes of this batch for long enough.
+  private mutating func takeTurn(_ operation: Operation) throws {
+    guard mayHold, operation.takesTurns else { return try perform(operation) }
+    if reading > .zero, reading >= sequencer.generations.limits.turnTime { throw PutOff(reason: .turn) }
+    let start = ContinuousClock.now
+    defer { reading += ContinuousClock.now - start }
+    try perform(operation)
   }
 
   private mutating func perform(_ operation: Operation) throws {
@@ -113,6 +124,11 @@ struct SequencedBody {
     case .getRules: steps.append(.answer(operation.origin, .rules(try rules())))
     case .setRules(let rules):
       try set(rules, for: caller)
+      try unlabelStable(unless: rules.text)
+      steps.append(.answer(operation.origin, .done))
+    case .administer(_, let work):
+      guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
+      try work(&self)
       steps.append(.answer(operation.origin, .done))
     case .close:
       guard case .connection(let connection, _) = operation.origin else { return }

@@ -14,7 +14,7 @@ public enum Setting: String, Sendable, CaseIterable {
 
 extension RowKeys {
   /// The row of a setting: its text as UTF-8.
-  static func setting(_ setting: Setting) -> [UInt8] { [UInt8(ascii: "s")] + Array(setting.rawValue.utf8) }
+  static func setting(_ setting: Setting) -> [UInt8] { kept(setting.rawValue) }
 }
 
 extension RealtimeDatabase {

@@ -5,7 +5,7 @@
 //   'd' + session + 0x00 'c' who a session is, while it has registered something for its end
 //   'd' + session + 0x00 'w' + path    a value to be set when the session ends (0x01 behind the path: a priority)
 //
-//   's' + name               a setting (see Settings/)
+//   's' + name               a setting, rulesets, function triggers (see Settings/)
 //   'i', 'j'                 indexes, and what is to be built of them (see Indexes/)
 //   'p', 'q'                 where children have priorities (see PriorityUse)
 //   'm'                      left by the last commit that cleared rows (see PassWriter)

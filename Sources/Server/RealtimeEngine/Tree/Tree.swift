@@ -93,6 +93,12 @@ struct Tree {
     return try priorityRow(at: path)
   }
 
+  /// The priority of a location that is not a leaf: looks at one row.
+  func objectPriority(at path: Path) throws -> Priority? {
+    if let node = cache?.node(at: path) { return node.priority }
+    return try priorityRow(at: path)
+  }
+
   private func priorityRow(at path: Path) throws -> Priority? {
     guard let row = try view.get(RowKeys.row(of: path.child(.priority))) else { return nil }
     return try NodeDecoder.decode(row.value).leafValue.map { try Priority($0) }

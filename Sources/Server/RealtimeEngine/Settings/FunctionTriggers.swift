@@ -1,0 +1,96 @@
+// What functions are to be run for changes, as the command line tool registers it. Kept and told; nothing runs them.
+//
+//   's' "trigger/" + name   path, event, topic and the pattern of namespaces, which may be empty
+
+import OrderedStore
+public import RealtimeModel
+
+/// A function that is to be run for changes.
+public struct FunctionTrigger: Sendable, Equatable {
+  /// The function's resource name; another of the same name replaces it.
+  public let name: String
+  /// Where something has to change: a path with wildcards.
+  public let path: String
+  /// What has to happen there.
+  public let event: String
+  /// The topic that the function hears.
+  public let topic: String
+  /// The namespaces it is for; nil for the one that it was registered with.
+  public let namespacePattern: String?
+
+  /// Makes a trigger.
+  public init(name: String, path: String, event: String, topic: String, namespacePattern: String?) {
+    self.name = name
+    self.path = path
+    self.event = event
+    self.topic = topic
+    self.namespacePattern = namespacePattern
+  }
+
+  fileprivate var bytes: [UInt8] {
+    var encoder = NodeEncoder()
+    for text in [path, event, topic, namespacePattern ?? ""] { encoder.append(text) }
+    return encoder.bytes
+  }
+
+  fileprivate init(name: String, _ bytes: UnsafeRawBufferPointer) throws {
+    var decoder = NodeDecoder(bytes)
+    self.name = name
+    path = try decoder.text()
+    event = try decoder.text()
+    topic = try decoder.text()
+    let pattern = try decoder.text()
+    namespacePattern = pattern.isEmpty ? nil : pattern
+  }
+}
+
+extension RowKeys {
+  fileprivate static let triggers: [UInt8] = kept("trigger/")
+}
+
+extension SequencedBody {
+  fileprivate func functionTriggers() throws -> [FunctionTrigger] {
+    var triggers: [FunctionTrigger] = []
+    try tree.view.scan(KeyRange(prefix: RowKeys.triggers), reverse: false) { key, value, _ in
+      let name = String(decoding: key.dropFirst(RowKeys.triggers.count), as: UTF8.self)
+      triggers.append(try FunctionTrigger(name: name, value))
+      return true
+    }
+    return triggers
+  }
+}
+
+extension RealtimeDatabase {
+  /// The most triggers of one database, and the most bytes of each.
+  private static let mostTriggers = 1_000
+  private static let mostTriggerBytes = 16 << 10
+
+  /// The function triggers, by their names.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  public func functionTriggers(as caller: Caller) async throws(RealtimeError) -> [FunctionTrigger] {
+    try await inspect(as: caller) { try $0.functionTriggers() }
+  }
+
+  /// Adds a function trigger, durably, or replaces the one of the same name.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for one too many or too large, `permission_denied` to everyone
+  ///   but administrators.
+  public func add(_ trigger: FunctionTrigger, as caller: Caller) async throws(RealtimeError) {
+    let row = RowKeys.triggers + Array(trigger.name.utf8)
+    let bytes = trigger.bytes
+    guard row.count + bytes.count <= RealtimeDatabase.mostTriggerBytes else {
+      throw RealtimeError(
+        .failure, "a function trigger may have at most \(RealtimeDatabase.mostTriggerBytes) bytes")
+    }
+    try await administer(bytes: row.count + bytes.count, as: caller) { body in
+      if try body.tree.view.get(row) == nil,
+        try body.functionTriggers().count >= RealtimeDatabase.mostTriggers
+      {
+        throw RealtimeError(
+          .failure, "a database may have at most \(RealtimeDatabase.mostTriggers) function triggers")
+      }
+      try body.mustWrite().set(row, bytes)
+    }
+  }
+}

@@ -1,0 +1,193 @@
+// Rulesets: rules files that are stored under names of their own, and labels that say what they are for. The one labelled
+// stable is in force.
+//
+//   's' "rulesets"          the labels and, the oldest first, the name and the time of each ruleset
+//   's' "ruleset/" + name   its rules file, as text
+//
+// Invariant: while the label `stable` stands, the rules in force are those of the ruleset that it names: the label is moved
+// by the commit that replaces the rules, and goes when they are replaced otherwise.
+
+import OrderedStore
+public import RealtimeModel
+
+/// A ruleset.
+public struct Ruleset: Sendable, Equatable {
+  /// Its name, which the server gave it.
+  public let id: String
+  /// When it was stored, in milliseconds since the Unix epoch.
+  public let createdAt: Int64
+  /// The rules file as it was written.
+  public let source: String
+}
+
+/// Which rulesets have labels.
+public struct RulesetLabels: Sendable, Equatable {
+  /// The one in force.
+  public var stable: String?
+  /// The one that is to be tried out on some requests: kept, and used for none.
+  public var canary: String?
+
+  /// Makes labels.
+  public init(stable: String? = nil, canary: String? = nil) {
+    self.stable = stable
+    self.canary = canary
+  }
+
+  fileprivate var ids: [String] { [stable, canary].compactMap { $0 } }
+}
+
+/// What there is of rulesets in one database.
+struct RulesetDirectory {
+  struct Entry {
+    let id: String
+    let createdAt: Int64
+  }
+
+  /// The most rulesets of one database. With another the oldest goes that has no label.
+  static let most = 64
+
+  var labels = RulesetLabels()
+  /// The oldest first.
+  private(set) var entries: [Entry] = []
+
+  init(in view: any ReadView) throws {
+    guard let row = try view.get(RowKeys.rulesets) else { return }
+    try row.value.withUnsafeBytes { raw in
+      var decoder = NodeDecoder(raw)
+      let (stable, canary) = (try decoder.text(), try decoder.text())
+      labels = RulesetLabels(stable: stable.isEmpty ? nil : stable, canary: canary.isEmpty ? nil : canary)
+      entries = try (0..<(try decoder.count())).map { _ in
+        let id = try decoder.text()
+        guard let createdAt = Int64(try decoder.text()) else { throw NodeDecoder.damaged }
+        return Entry(id: id, createdAt: createdAt)
+      }
+    }
+  }
+
+  /// Adds a ruleset; the name of one that has to go for it.
+  mutating func add(_ entry: Entry) -> String? {
+    entries.append(entry)
+    guard entries.count > RulesetDirectory.most,
+      let oldest = entries.firstIndex(where: { !labels.ids.contains($0.id) })
+    else { return nil }
+    return entries.remove(at: oldest).id
+  }
+
+  func has(_ id: String) -> Bool { entries.contains { $0.id == id } }
+
+  var bytes: [UInt8] {
+    var encoder = NodeEncoder()
+    encoder.append(labels.stable ?? "")
+    encoder.append(labels.canary ?? "")
+    encoder.append(entries.count)
+    for entry in entries {
+      encoder.append(entry.id)
+      encoder.append(String(entry.createdAt))
+    }
+    return encoder.bytes
+  }
+}
+
+extension RowKeys {
+  /// The row that says what rulesets there are.
+  static let rulesets: [UInt8] = kept("rulesets")
+
+  /// The row of a ruleset.
+  static func ruleset(_ id: String) -> [UInt8] { kept("ruleset/" + id) }
+}
+
+extension SequencedBody {
+  /// The text of a ruleset; nil if there is none of this name.
+  func source(ofRuleset id: String) throws -> String? {
+    try tree.view.get(RowKeys.ruleset(id)).map { String(decoding: $0.value, as: UTF8.self) }
+  }
+
+  /// Takes the label from a ruleset that is in force no longer.
+  mutating func unlabelStable(unless text: String) throws {
+    var directory = try RulesetDirectory(in: tree.view)
+    guard let stable = directory.labels.stable, try source(ofRuleset: stable) != text else { return }
+    directory.labels.stable = nil
+    try mustWrite().set(RowKeys.rulesets, directory.bytes)
+  }
+}
+
+extension RealtimeDatabase {
+  /// Stores a ruleset, durably, and gives its name. Nothing comes into force by it.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  public func addRuleset(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) -> String {
+    let id = RandomName.make(20)
+    return try await administer(bytes: rules.text.utf8.count, as: caller) { body in
+      let writer = try body.mustWrite()
+      var directory = try RulesetDirectory(in: body.tree.view)
+      if let dropped = directory.add(.init(id: id, createdAt: body.now)) {
+        try writer.clear(RowKeys.ruleset(dropped))
+      }
+      try writer.set(RowKeys.ruleset(id), Array(rules.text.utf8))
+      try writer.set(RowKeys.rulesets, directory.bytes)
+      return id
+    }
+  }
+
+  /// The rulesets, the oldest first.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  public func rulesets(as caller: Caller) async throws(RealtimeError) -> [Ruleset] {
+    try await inspect(as: caller) { body in
+      try RulesetDirectory(in: body.tree.view).entries.compactMap { entry in
+        try body.source(ofRuleset: entry.id).map {
+          Ruleset(id: entry.id, createdAt: entry.createdAt, source: $0)
+        }
+      }
+    }
+  }
+
+  /// A ruleset by its name; nil if there is none.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  public func ruleset(_ id: String, as caller: Caller) async throws(RealtimeError) -> Ruleset? {
+    try await inspect(as: caller) { body in
+      let entry = try RulesetDirectory(in: body.tree.view).entries.first { $0.id == id }
+      guard let entry, let source = try body.source(ofRuleset: id) else { return nil }
+      return Ruleset(id: id, createdAt: entry.createdAt, source: source)
+    }
+  }
+
+  /// Which rulesets have labels.
+  ///
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  public func rulesetLabels(as caller: Caller) async throws(RealtimeError) -> RulesetLabels {
+    try await inspect(as: caller) { try RulesetDirectory(in: $0.tree.view).labels }
+  }
+
+  /// Replaces all labels. The ruleset labelled stable replaces the rules by the same commit; without one they stay.
+  ///
+  /// - Returns: the rules that were put into force.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a ruleset that there is not, `permission_denied` to
+  ///   everyone but administrators.
+  public func setRulesetLabels(
+    _ labels: RulesetLabels, as caller: Caller
+  ) async throws(RealtimeError) -> RulesFile? {
+    var stable: RulesFile?
+    if let id = labels.stable {
+      guard let ruleset = try await ruleset(id, as: caller) else { throw RealtimeError.noRuleset(id) }
+      do { stable = try RulesFile(Array(ruleset.source.utf8)) } catch {
+        throw RealtimeError(.failure, "ruleset \(id) cannot be read: \(error)")
+      }
+    }
+    return try await administer(bytes: stable?.text.utf8.count ?? 0, as: caller) { [stable] body in
+      var directory = try RulesetDirectory(in: body.tree.view)
+      for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
+      if let stable { try body.set(stable, for: caller) }
+      directory.labels = labels
+      try body.mustWrite().set(RowKeys.rulesets, directory.bytes)
+      return stable
+    }
+  }
+}
+
+extension RealtimeError {
+  fileprivate static func noRuleset(_ id: String) -> RealtimeError {
+    RealtimeError(.failure, "There is no ruleset '\(id)'.")
+  }
+}
