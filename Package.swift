@@ -80,6 +80,7 @@ let package = Package(
     module("OrderedStore", in: "Server"),
     module("OrderedStoreConformance", in: "Server", ["OrderedStore"]),
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
+    .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     module("EmbeddedStore", in: "Server", ["OrderedStore", "CRocksDB"]),
     module("FirestoreEngine", in: "Server", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module("RealtimeEngine", in: "Server", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
@@ -87,7 +88,7 @@ let package = Package(
       "Endpoints", in: "Server",
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"),
+        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
         protobuf, crypto, log,
       ]),
@@ -166,7 +167,7 @@ let package = Package(
       [
         "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
         "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
-        "OrderedStore", "EmbeddedStore", "RandomModels", nio("NIOCore"), nio("NIOPosix"),
+        "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
       ]),
     tests(

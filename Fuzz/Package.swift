@@ -46,6 +46,7 @@ let package = Package(
     module("RealtimeModel", [crypto]),
     module("RealtimeWire", ["RealtimeModel"]),
     module("GRPCFraming", [nio("NIOCore"), hpack]),
+    .systemLibrary(name: "CZlib"),
     module("OrderedStore"),
     module("FirestoreEngine", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module("RealtimeEngine", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
@@ -54,8 +55,9 @@ let package = Package(
       "Endpoints", exclude: ["Port/ListeningPort.swift", "Port/PortTLS.swift"],
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"),
-        nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto, log,
+        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto,
+        log,
       ],
       // What its parsers are is nobody's business but the tests'.
       [.unsafeFlags(["-enable-testing"])]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the build (`setup.sh build`) or the tests (`setup.sh test`) need beyond Swift, git and make:
-# RocksDB, the storage engine; for the tests also Python with the genuine clients in .venv.
+# RocksDB, the storage engine; zlib, for requests that come compressed; for the tests also Python with the genuine clients in .venv.
 # Says in one line what it installs and why; prints nothing where everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,6 +30,8 @@ Darwin)
   ;;
 Linux)
   has_header rocksdb/c.h || missing+=(librocksdb-dev)
+  # Debian's and Ubuntu's librocksdb-dev depends on it; a RocksDB that was built by hand does not bring it.
+  has_header zlib.h || missing+=(zlib1g-dev)
   if [ "$purpose" = test ]; then
     if ! command -v python3 >/dev/null; then missing+=(python3 python3-venv)
     elif ! python3 -c 'import ensurepip, venv' 2>/dev/null; then missing+=(python3-venv); fi
@@ -44,7 +46,7 @@ Linux)
       command -v sudo >/dev/null || { echo "setup: please install as root: ${missing[*]}" >&2; exit 1; }
       sudo=sudo
     fi
-    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; python3: the genuine clients' tests)"
+    echo "setup: installing ${missing[*]} with apt (librocksdb-dev: the storage engine; zlib1g-dev: requests that come compressed; python3: the genuine clients' tests)"
     $sudo apt-get update -qq
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   fi

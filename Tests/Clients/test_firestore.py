@@ -3,6 +3,7 @@
 import queue
 import threading
 
+import grpc
 import pytest
 from google.api_core import exceptions
 from google.cloud import firestore
@@ -16,6 +17,32 @@ def client(shared_hearth, monkeypatch):
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", shared_hearth.firestore)
     client = firestore.Client(project=shared_hearth.project)
     yield client
+    client.close()
+
+
+def test_a_client_that_compresses_its_requests_is_served(shared_hearth, monkeypatch):
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", shared_hearth.firestore)
+    plain = grpc.insecure_channel
+    opened = []
+
+    def compressing(*arguments, **options):
+        opened.append(arguments)
+        return plain(*arguments, **options, compression=grpc.Compression.Gzip)
+
+    monkeypatch.setattr(grpc, "insecure_channel", compressing)
+    client = firestore.Client(project=shared_hearth.project)
+    collection = client.collection("compressed")
+    # More than the channel leaves as it is, and more than is unpacked at once.
+    values = {"small": 1, "long": "x" * 900_000, "numbers": list(range(5_000))}
+    snapshots = Snapshots(collection)
+    collection.document("a").set(values)
+    assert opened
+    assert collection.document("a").get().to_dict() == values
+    assert [found.id for found in collection.where(filter=FieldFilter("small", "==", 1)).stream()] == ["a"]
+    snapshots.until({"a": values})
+    snapshots.close()
+    with pytest.raises(exceptions.InvalidArgument):
+        collection.document("b").set({"long": "x" * 1_100_000})
     client.close()
 
 

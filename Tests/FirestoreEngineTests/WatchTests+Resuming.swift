@@ -138,4 +138,91 @@ extension WatchTests {
       stream.close()
     }
   }
+
+  /// What a client that says how many documents it had is told when it resumes.
+  private func resume(
+    _ fixture: EngineFixture, _ query: WatchTarget.Selection, from token: [UInt8], expecting: Int?
+  ) async throws -> WatchClient {
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: expecting))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    #expect(client.view.violations.isEmpty)
+    stream.close()
+    return client
+  }
+
+  private func token(_ fixture: EngineFixture, _ query: WatchTarget.Selection) async throws -> [UInt8] {
+    let client = WatchClient()
+    let stream = try await Self.listen(fixture, client)
+    stream.addTarget(WatchTarget(id: 2, query))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    stream.close()
+    return client.view.token
+  }
+
+  @Test(
+    "a client that had another number of documents than there were gets an existence filter, and the changes alone"
+  )
+  func resumeWithOtherCount() async throws {
+    let fixture = try EngineFixture()
+    for index in 0..<600 {
+      try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
+    }
+    let ordered = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)])
+    var limited = ordered
+    limited.limit = 10
+    var skipping = ordered
+    skipping.offset = 100
+    let cases = [(ordered, 600, 600, "new"), (limited, 10, 10, "new"), (skipping, 500, 500, "d0")]
+    for (structured, before, after, shown) in cases {
+      let query = Self.query(fixture, structured)
+      let token = try await token(fixture, query)
+      try await fixture.set("c/new", ["n": 10_000])
+      try await fixture.delete("c/d8")
+      for expected in [0, 1, before - 1, before + 1] {
+        let client = try await resume(fixture, query, from: token, expecting: expected)
+        let filter = try #require(client.view.filters[2], "\(expected)")
+        #expect(filter.count == after)
+        #expect((filter.names == nil) == (expected == 0))
+        if let names = filter.names {
+          #expect(names.mightContain(try fixture.name(ResourcePath(["c", shown])).description))
+        }
+        let isReset = client.view.responses.contains {
+          if case .targetChange(let change) = $0 { change.kind == .reset } else { false }
+        }
+        #expect(!isReset)
+        // The filter stands between the changes and the news that these are all.
+        let kinds = client.view.responses.map { response -> Character in
+          switch response {
+          case .targetChange(let change): change.kind == .add ? "a" : change.kind == .current ? "c" : "n"
+          case .existenceFilter: "f"
+          default: "d"
+          }
+        }
+        let order = String(kinds)
+        #expect(order.wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(order)")
+      }
+      for expected in [before, EngineLimits.resumeCountDocuments + 1, -1, nil] {
+        let client = try await resume(fixture, query, from: token, expecting: expected)
+        #expect(client.view.filters[2] == nil, "\(String(describing: expected))")
+      }
+      try await fixture.delete("c/new")
+      try await fixture.set("c/d8", ["n": 8])
+    }
+  }
+
+  @Test("a single document that a client had wrongly, or lacks, is told by the filter's count")
+  func resumeDocumentWithOtherCount() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/there", [:])
+    for (id, count) in [("there", 1), ("gone", 0)] {
+      let target = WatchTarget.Selection.documents([try fixture.name(ResourcePath(["c", id]))])
+      let token = try await token(fixture, target)
+      let agreeing = try await resume(fixture, target, from: token, expecting: count)
+      #expect(agreeing.view.filters[2] == nil)
+      let other = try await resume(fixture, target, from: token, expecting: 1 - count)
+      #expect(other.view.filters[2]?.count == count)
+    }
+  }
 }

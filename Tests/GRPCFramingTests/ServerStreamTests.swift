@@ -78,6 +78,49 @@ struct ServerStreamTests {
     #expect(rejection(request([("grpc-encoding", "identity")])) == nil)
   }
 
+  @Test("Encodings that are accepted are announced with every answer, and their messages come as they are")
+  func acceptedEncodings() throws {
+    var stream = GRPCServerStream(encodings: GRPCEncodings(["gzip", "deflate"]))
+    let head = try stream.receive(headers: request([("grpc-encoding", "gzip")]), endStream: false)
+    #expect(head.encoding == "gzip")
+    stream.receive(data: ByteBuffer(bytes: [1, 0, 0, 0, 1, 7, 0, 0, 0, 0, 1, 8]), endStream: true)
+    #expect(try stream.next() == .packedMessage(ByteBuffer(bytes: [7])))
+    #expect(try stream.next() == .message(ByteBuffer(bytes: [8])))
+    #expect(stream.start()?.first(name: "grpc-accept-encoding") == "gzip,deflate,identity")
+
+    var other = GRPCServerStream(encodings: GRPCEncodings(["gzip", "deflate"]))
+    #expect {
+      try other.receive(headers: request([("grpc-encoding", "br")]), endStream: false)
+    } throws: { error in
+      let rejection = error as? GRPCRejection
+      return rejection?.status.code == .unimplemented
+        && rejection?.headers.first(name: "grpc-accept-encoding") == "gzip,deflate,identity"
+        && rejection?.status.message.contains("gzip,deflate,identity") == true
+    }
+  }
+
+  @Test("A message that is marked as compressed, in a call that names no encoding, is INTERNAL")
+  func unnamedEncoding() throws {
+    for encoding in [nil, "identity"] {
+      var stream = GRPCServerStream(encodings: GRPCEncodings(["gzip"]))
+      _ = try stream.receive(headers: request([("grpc-encoding", encoding)]), endStream: false)
+      stream.receive(data: ByteBuffer(bytes: [1, 0, 0, 0, 1, 7]), endStream: true)
+      #expect { try stream.next() } throws: { ($0 as? GRPCStatus)?.code == .internal }
+    }
+  }
+
+  @Test("Headers beyond the limit are RESOURCE_EXHAUSTED")
+  func headerList() throws {
+    let headers = request([("x-long", String(repeating: "x", count: 1_000))])
+    var exact = GRPCServerStream(maximumHeaderListSize: headers.listSize)
+    _ = try exact.receive(headers: headers, endStream: false)
+    var stream = GRPCServerStream(maximumHeaderListSize: headers.listSize - 1)
+    #expect { try stream.receive(headers: headers, endStream: false) } throws: {
+      ($0 as? GRPCRejection)?.status.code == .resourceExhausted
+    }
+    #expect(stream.isFinished)
+  }
+
   @Test("A missing 'te: trailers' and a malformed timeout are INVALID_ARGUMENT")
   func malformedHeaders() {
     #expect(rejection(request([("te", nil)]))?.status.code == .invalidArgument)

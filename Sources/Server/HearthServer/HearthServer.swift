@@ -112,14 +112,24 @@ public final class HearthServer: Sendable {
     do throws(HearthError) { try await stopAndExport() } catch { log.error("\(error)") }
   }
 
-  /// As ``stop()``; tells whether an export at the end failed.
-  func stopAndExport() async throws(HearthError) {
-    let running: Running? = phase.withLockedValue { phase in
+  /// As ``stop()``, for a server that nobody was told of: what lies where it would export stays.
+  func stopWithoutExport() async {
+    guard let running = takeRunning() else { return }
+    await drain(running)
+    await close(running)
+  }
+
+  private func takeRunning() -> Running? {
+    phase.withLockedValue { phase in
       guard case .running(let running) = phase else { return nil }
       phase = .stopped
       return running
     }
-    guard let running else { return }
+  }
+
+  /// As ``stop()``; tells whether an export at the end failed.
+  func stopAndExport() async throws(HearthError) {
+    guard let running = takeRunning() else { return }
     await drain(running)
     var failure: HearthError?
     if let suite = running.suite, let path = configuration.exportOnExit {

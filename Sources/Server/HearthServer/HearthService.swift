@@ -35,7 +35,19 @@ extension HearthServer {
     OpenFiles.raiseLimit()
     let server = HearthServer(configuration, log: log)
     let listeners = try await start(server, signals)
-    signals.becomeReady()
+    try await serve(server, listeners, signals, ready: ready)
+  }
+
+  /// Serves with a server that has started until the process is told to stop.
+  static func serve(
+    _ server: HearthServer, _ listeners: [Listener], _ signals: ProcessSignals,
+    ready: @escaping @Sendable ([Listener]) -> Void
+  ) async throws {
+    if let signal = signals.becomeReady() {
+      // The start was over before it heard of the signal. The time to leave is that of a start, too short for an export.
+      await server.stopWithoutExport()
+      throw StoppedBeforeReady(signal: signal)
+    }
     let reloading = Task {
       for await _ in signals.hangups { await server.reloadIndexes() }
     }

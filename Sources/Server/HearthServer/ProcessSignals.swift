@@ -43,12 +43,16 @@ final class ProcessSignals: @unchecked Sendable {
   private let state = NIOLockedValueBox(State())
   private let isExporting: Bool
   private let log: Logger
+  private let exit: @Sendable (Int32) -> Void
   private var sources: [any DispatchSourceSignal] = []
 
-  /// - Parameter isExporting: whether leaving includes an export.
-  init(isExporting: Bool, log: Logger) {
+  /// - Parameters:
+  ///   - isExporting: whether leaving includes an export.
+  ///   - exit: ends the process at once.
+  init(isExporting: Bool, log: Logger, exit: @escaping @Sendable (Int32) -> Void = { _exit($0) }) {
     self.isExporting = isExporting
     self.log = log
+    self.exit = exit
     (hangups, hangup) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     let registered = DispatchGroup()
     for number in [SIGTERM, SIGINT, SIGHUP] {
@@ -75,7 +79,13 @@ final class ProcessSignals: @unchecked Sendable {
   var stop: Int32? { state.withLockedValue { $0.stop } }
 
   /// From here on the server serves, and leaving is stopping it.
-  func becomeReady() { state.withLockedValue { $0.isReady = true } }
+  /// - Returns: the signal that has asked the process to leave before; then it is leaving a start, as was promised.
+  func becomeReady() -> Int32? {
+    state.withLockedValue { state in
+      if state.stop == nil { state.isReady = true }
+      return state.stop
+    }
+  }
 
   /// Does something once the process is asked to leave: now, if it was.
   func whenStopped(_ body: @escaping @Sendable () -> Void) {
@@ -92,7 +102,8 @@ final class ProcessSignals: @unchecked Sendable {
     case end(isReady: Bool)
   }
 
-  private func receive(_ number: Int32) {
+  /// Hears a signal.
+  func receive(_ number: Int32) {
     if number == SIGHUP {
       hangup.yield()
       return
@@ -113,7 +124,7 @@ final class ProcessSignals: @unchecked Sendable {
       for body in bodies { body() }
     case .end(let isReady):
       log.error(isReady ? "ended at once by a second signal: \(remains)" : "\(Self.stoppedEarly)")
-      _exit(StoppedBeforeReady.exitCode(of: number))
+      exit(StoppedBeforeReady.exitCode(of: number))
     }
   }
 
@@ -123,10 +134,10 @@ final class ProcessSignals: @unchecked Sendable {
     queue.asyncAfter(deadline: .now() + seconds) { [self] in
       guard state.withLockedValue({ $0.isReady }) else {
         log.error("\(Self.stoppedEarly)")
-        _exit(StoppedBeforeReady.exitCode(of: number))
+        return exit(StoppedBeforeReady.exitCode(of: number))
       }
       log.error("leaving took more than \(seconds) s: the process ends now; \(remains)")
-      _exit(1)
+      exit(1)
     }
   }
 

@@ -17,6 +17,15 @@ public struct GRPCMessageParser: Sendable {
   /// The number of bytes before every message.
   public static let prefixLength = 5
 
+  /// A whole message.
+  struct Frame {
+    var message: ByteBuffer
+    /// Whether the message is compressed, in the encoding that the call's headers name.
+    var isPacked: Bool
+  }
+
+  /// Whether the call's headers name an encoding for messages that are marked as compressed.
+  var acceptsPacked = false
   private let maximumMessageSize: Int
   private var pending: ByteBuffer?
   private var failure: GRPCStatus?
@@ -46,20 +55,24 @@ public struct GRPCMessageParser: Sendable {
   }
 
   /// The next whole message, or nil if more bytes are needed.
-  /// - Throws: RESOURCE_EXHAUSTED for a message above the limit, UNIMPLEMENTED for a compressed one, INTERNAL for
-  ///   a flag that gRPC does not define. Every later call throws the same.
-  public mutating func next() throws(GRPCStatus) -> ByteBuffer? {
+  /// - Throws: RESOURCE_EXHAUSTED for a message above the limit, INTERNAL for a compressed one, since no encoding was
+  ///   agreed upon, and for a flag that gRPC does not define. Every later call throws the same.
+  public mutating func next() throws(GRPCStatus) -> ByteBuffer? { try nextFrame()?.message }
+
+  /// As ``next()``; tells whether the message is compressed, where the call's headers say how.
+  mutating func nextFrame() throws(GRPCStatus) -> Frame? {
     if let failure { throw failure }
     guard var held = pending, held.readableBytes >= Self.prefixLength,
       let flag = held.getInteger(at: held.readerIndex, as: UInt8.self),
       let length = held.getInteger(at: held.readerIndex + 1, as: UInt32.self).map(Int.init)
     else { return nil }
-    guard flag == 0 else {
+    guard flag == 0 || (flag == 1 && acceptsPacked) else {
       throw fail(
-        flag == 1
-          ? GRPCStatus(
-            .unimplemented, "The message is compressed; this end accepts the encoding identity only.")
-          : GRPCStatus(.internal, "The message has the flag byte \(flag), which gRPC does not define."))
+        GRPCStatus(
+          .internal,
+          flag == 1
+            ? "The message is compressed, and the call names no encoding (grpc-encoding)."
+            : "The message has the flag byte \(flag), which gRPC does not define."))
     }
     guard length <= maximumMessageSize else {
       throw fail(
@@ -70,9 +83,9 @@ public struct GRPCMessageParser: Sendable {
     guard held.readableBytes - Self.prefixLength >= length else { return nil }
     pending = nil
     held.moveReaderIndex(forwardBy: Self.prefixLength)
-    let message = held.readSlice(length: length)
+    guard let message = held.readSlice(length: length) else { return nil }
     if held.readableBytes > 0 { pending = held }
-    return message
+    return Frame(message: message, isPacked: flag == 1)
   }
 
   private mutating func fail(_ status: GRPCStatus) -> GRPCStatus {

@@ -9,6 +9,8 @@ public struct GRPCRequestHead: Sendable {
   public var path: String
   /// How long the caller waits; nil for ever.
   public var timeout: GRPCTimeout?
+  /// How messages that are marked as compressed are; nil if none may be.
+  public var encoding: String?
   /// All headers as received, for metadata such as `authorization`.
   public var headers: HPACKHeaders
 
@@ -56,18 +58,20 @@ public struct GRPCRequestHead: Sendable {
 
   /// Reads and checks request headers.
   /// - Throws: the whole answer to give instead, when they are no valid gRPC request.
-  public static func parse(_ headers: HPACKHeaders) throws(GRPCRejection) -> GRPCRequestHead {
+  public static func parse(
+    _ headers: HPACKHeaders, accepting encodings: GRPCEncodings = .identity
+  ) throws(GRPCRejection) -> GRPCRequestHead {
     guard isGRPC(headers) else { throw .http(415, "This path takes the content type application/grpc.") }
     guard headers.first(name: ":method") == "POST" else { throw .http(405, "A gRPC request is a POST.") }
     guard let path = headers.first(name: ":path"), path.hasPrefix("/") else {
       throw .status(GRPCStatus(.unimplemented, "The request names no method."))
     }
-    guard headers[canonicalForm: "te"].contains("trailers") else {
+    guard headers.first(name: "te") == "trailers" || headers[canonicalForm: "te"].contains("trailers") else {
       throw .status(GRPCStatus(.invalidArgument, "A gRPC request must carry the header 'te: trailers'."))
     }
-    if let encoding = headers.first(name: "grpc-encoding"), encoding != "identity" {
-      throw .unsupportedEncoding(encoding)
-    }
+    var encoding = headers.first(name: "grpc-encoding")
+    if encoding == "identity" { encoding = nil }
+    if let encoding, !encodings.names.contains(encoding) { throw .unsupportedEncoding(encoding, encodings) }
     var timeout: GRPCTimeout?
     if let value = headers.first(name: "grpc-timeout") {
       guard let parsed = GRPCTimeout(headerValue: value) else {
@@ -76,7 +80,9 @@ public struct GRPCRequestHead: Sendable {
       }
       timeout = parsed
     }
-    return GRPCRequestHead(path: path, timeout: timeout, headers: headers)
+    var head = GRPCRequestHead(path: path, timeout: timeout, headers: headers)
+    head.encoding = encoding
+    return head
   }
 }
 
@@ -102,11 +108,16 @@ public struct GRPCRejection: Error, Sendable, Equatable {
     return GRPCRejection(headers: headers, status: status)
   }
 
-  static func unsupportedEncoding(_ name: String) -> GRPCRejection {
+  static func unsupportedEncoding(_ name: String, _ encodings: GRPCEncodings) -> GRPCRejection {
     let status = GRPCStatus(
-      .unimplemented, "The encoding '\(name.prefix(40))' is not supported; send identity.")
+      .unimplemented,
+      "The encoding '\(name.prefix(40))' is not supported; send one of: \(encodings.announcement).")
     var headers = GRPCServerStream.trailersOnly(status)
-    headers.add(name: "grpc-accept-encoding", value: "identity")
+    headers.add(name: GRPCEncodings.header, value: encodings.announcement)
     return GRPCRejection(headers: headers, status: status)
+  }
+
+  static func tooManyHeaders(_ limit: Int) -> GRPCRejection {
+    .status(GRPCStatus(.resourceExhausted, "The request's headers take more than \(limit) bytes."))
   }
 }

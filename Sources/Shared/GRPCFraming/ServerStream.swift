@@ -13,6 +13,8 @@ public struct GRPCServerStream: Sendable {
   public enum Event: Sendable, Equatable {
     /// A whole request message.
     case message(ByteBuffer)
+    /// A whole request message, compressed as the request's head says.
+    case packedMessage(ByteBuffer)
     /// The client will send nothing more.
     case halfClose
   }
@@ -23,10 +25,21 @@ public struct GRPCServerStream: Sendable {
   private var request = Request.awaitingHead
   private var answer = Answer.idle
   private var parser: GRPCMessageParser
+  private let maximumHeaderListSize: Int
+  private let encodings: GRPCEncodings
 
   /// Makes the state of a fresh stream.
-  public init(maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize) {
+  /// - Parameters:
+  ///   - maximumMessageSize: of a message as it comes; whoever unpacks it keeps the limit of what it holds.
+  ///   - maximumHeaderListSize: of a request's headers, as HTTP/2 counts them.
+  ///   - encodings: how messages may be compressed.
+  public init(
+    maximumMessageSize: Int = GRPCMessageParser.defaultMaximumMessageSize,
+    maximumHeaderListSize: Int = .max, encodings: GRPCEncodings = .identity
+  ) {
     parser = GRPCMessageParser(maximumMessageSize: maximumMessageSize)
+    self.maximumHeaderListSize = maximumHeaderListSize
+    self.encodings = encodings
   }
 
   /// Whether the answer's final headers have been produced; whatever arrives later is of no interest.
@@ -40,8 +53,10 @@ public struct GRPCServerStream: Sendable {
   public mutating func receive(
     headers: HPACKHeaders, endStream: Bool
   ) throws(GRPCRejection) -> GRPCRequestHead {
-    do {
-      let head = try GRPCRequestHead.parse(headers)
+    do throws(GRPCRejection) {
+      guard headers.listSize <= maximumHeaderListSize else { throw .tooManyHeaders(maximumHeaderListSize) }
+      let head = try GRPCRequestHead.parse(headers, accepting: encodings)
+      if head.encoding != nil { parser.acceptsPacked = true }
       request = endStream ? .halfClosed : .open
       return head
     } catch {
@@ -67,7 +82,9 @@ public struct GRPCServerStream: Sendable {
   /// - Throws: a framing error, with which the call must be finished.
   public mutating func next() throws(GRPCStatus) -> Event? {
     guard answer != .finished, request == .open || request == .halfClosed else { return nil }
-    if let message = try parser.next() { return .message(message) }
+    if let frame = try parser.nextFrame() {
+      return frame.isPacked ? .packedMessage(frame.message) : .message(frame.message)
+    }
     guard request == .halfClosed else { return nil }
     request = .delivered
     guard !parser.holdsPartialMessage else {
@@ -81,7 +98,7 @@ public struct GRPCServerStream: Sendable {
   public mutating func start() -> HPACKHeaders? {
     guard answer == .idle else { return nil }
     answer = .started
-    return Self.responseHeaders
+    return encodings.responseHeaders
   }
 
   /// The header block that ends the answer and the stream; nil if that was produced before.
@@ -98,7 +115,7 @@ public struct GRPCServerStream: Sendable {
     }
   }
 
-  private static let responseHeaders: HPACKHeaders = [
+  static let responseHeaders: HPACKHeaders = [
     ":status": "200", "content-type": "application/grpc",
   ]
   private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
@@ -119,5 +136,14 @@ public struct GRPCServerStream: Sendable {
     var headers = responseHeaders
     headers.add(contentsOf: trailers(status))
     return headers
+  }
+}
+
+extension HPACKHeaders {
+  /// The bytes of a header list as HTTP/2 counts them (RFC 9113, 6.5.2).
+  public var listSize: Int {
+    var size = 0
+    for (name, value, _) in self { size += name.utf8.count + value.utf8.count + 32 }
+    return size
   }
 }

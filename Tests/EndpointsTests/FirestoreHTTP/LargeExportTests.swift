@@ -110,6 +110,37 @@ struct LargeExportTests {
     #expect(entity.fields == fields)
   }
 
+  @Test("a record goes to its log in pieces of any size as it does whole")
+  func pieces() throws {
+    let name = String(repeating: "f", count: 1500)
+    let map: MapValue = [name: .array([Value](repeating: true, count: 100)), "t": "text", "e": .array([])]
+    let fields: MapValue = [
+      "m": .array([.map(map), .map(map), 7]), "v": .vector([1, 2]),
+      "s": .string(String(repeating: "x", count: 70_000)),
+    ]
+    let document = try Self.name("d")
+    let record = try ExportEntity.record(of: document, fields)
+    var joined: [UInt8] = []
+    record.forEachPiece { joined += $0 }
+    #expect(joined == ExportEntity.encode(document, fields) && joined.count == record.count)
+
+    var (whole, open) = (LevelLogWriter(), LevelLogWriter())
+    var (expected, written) = ([UInt8](), [UInt8]())
+    for (size, count) in [(1, 0), (1, 7), (3, 32_754), (7, 32_761), (1_000, 90_000), (.max, joined.count)] {
+      let bytes = count == joined.count ? joined : Array(joined.prefix(count))
+      expected += whole.frame(bytes)
+      var record = open.begin(bytes.count)
+      var rest = bytes[...]
+      repeat {
+        open.append(rest.prefix(size), to: &record, &written)
+        open.append([], to: &record, &written)
+        rest = rest.dropFirst(size)
+      } while !rest.isEmpty
+    }
+    #expect(written == expected)
+    #expect(open.count == expected.count && whole.count == expected.count)
+  }
+
   @Test("a document that no reader could take is refused by name, before it is written into memory")
   func gigantic() throws {
     let maps = Array(repeating: Value.map(MapValue()), count: 1_500_000)

@@ -128,6 +128,23 @@ struct RefusedCommitMethodTests {
     }
   }
 
+  @Test(
+    "a form of answer that there is not ends the transaction that the commit names",
+    arguments: ["alt=xml", "$alt=proto", "callback=f", "alt=media&callback=f"])
+  func unknownForm(parameter: String) async throws {
+    try await FirestoreTestServer.serving { server in
+      let held = try await begin(server.client)
+      let body = #"{"writes":[],"transaction":"\#(held.base64EncodedString())"}"#
+      let reply = try await server.rest("POST", "\(Self.commit)?\(parameter)", body)
+      #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
+      try await expectEnd(of: held, server.client)
+      // Streams are refused in the same form.
+      let query = try await server.rest(
+        "POST", "/v1/\(FirestoreTestServer.documents):runQuery?\(parameter)", "{}")
+      #expect(query.status == 400 && query.json.array == nil)
+    }
+  }
+
   // MARK: Transactions
 
   /// Begins a transaction that holds a document.

@@ -181,6 +181,84 @@ struct StreamErrorTests {
     try await withConnection(settled: false) { _, client in
       guard case .settings(let settings) = try await client.next() else { throw DeadlinePassed() }
       #expect(settings[3] == 1_000)
+      #expect(settings[6] == 64 << 10)
+    }
+  }
+
+  /// A head with so many bytes of headers more, in a frame and its continuations.
+  private func largeHead(
+    _ client: FrameConnection, _ stream: Int, _ fields: [(String, String)], _ bytes: Int, end: Bool
+  ) throws -> [UInt8] {
+    let more = (0..<bytes / 1_000).map { ("x-\($0)", String(repeating: "{", count: 1_000)) }
+    var rest = try client.head(stream, fields + more).dropFirst(9)
+    var frames: [UInt8] = []
+    while frames.isEmpty || !rest.isEmpty {
+      let piece = Array(rest.prefix(16 << 10))
+      rest = rest.dropFirst(piece.count)
+      let flags: UInt8 = (rest.isEmpty ? 4 : 0) | (frames.isEmpty && end ? 1 : 0)
+      frames += FrameConnection.frame(frames.isEmpty ? 1 : 9, flags, stream, piece)
+    }
+    return frames
+  }
+
+  @Test(
+    "Headers beyond the limit end their stream alone, and HPACK's tables are kept",
+    arguments: [70_000, 120_000])
+  func largeHeaders(bytes: Int) async throws {
+    try await withConnection { _, client in
+      try await converse(client, stream: 1)
+      let call = FrameConnection.call("Echo", [("x-kept", "in the table")])
+      try await client.send(try largeHead(client, 3, call, bytes, end: false))
+      #expect(try await client.status(of: 3) == 8)
+      // What was on its way is dropped.
+      try await client.send(FrameConnection.message(3, [2], end: true))
+      let get = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "localhost")]
+      for (stream, end) in [(5, true), (7, false)] {
+        try await client.send(try largeHead(client, stream, get, bytes, end: end))
+        let frames = try await client.frames { if case .data(stream, _, true) = $0 { true } else { false } }
+        let status = frames.compactMap { frame -> String? in
+          if case .headers(stream, let fields, _) = frame { fields.first(name: ":status") } else { nil }
+        }
+        #expect(status == ["431"])
+        guard case .data(_, let text, _)? = frames.last else { continue }
+        #expect(String(buffer: text) == "The request's headers take more than 65536 bytes.\n")
+      }
+      // The request that is not whole is not wanted.
+      let frames = try await client.frames { if case .reset(7, _) = $0 { true } else { false } }
+      #expect(frames.last == .reset(stream: 7, code: Code.noError))
+      try await expectConversation(client, stream: 1)
+      try await client.request(9, call, [1])
+      #expect(try await client.status(of: 9) == 0)
+    }
+  }
+
+  @Test(
+    "Far larger headers end their connection: whole, unpacked from little, and where there is no memory to keep them"
+  )
+  func hugeHeaders() async throws {
+    try await withConnection { _, client in
+      try await client.send(try largeHead(client, 1, FrameConnection.call("Echo"), 400_000, end: true))
+      let frames = try await client.frames { _ in false }
+      #expect(frames.contains { if case .goAway = $0 { true } else { false } } && frames.last == .closed)
+    }
+    try await withConnection { _, client in
+      // A field of 3,000 bytes, and then a byte for each time that it is named again.
+      let value = String(repeating: "{", count: 3_000)
+      let head = try client.head(1, FrameConnection.call("Echo", [("x-table", value)]))
+      let block = Array(head.dropFirst(9)) + [UInt8](repeating: 0x80 | 62, count: 1_000)
+      try await client.send(FrameConnection.frame(1, 5, 1, block))
+      let frames = try await client.frames { _ in false }
+      #expect(frames.contains { if case .goAway = $0 { true } else { false } } && frames.last == .closed)
+    }
+    var limits = PortLimits()
+    limits.memory = PeerMemory(limit: 32 << 10)
+    limits.freeBytes = 64 << 10
+    try await withConnection(limits) { _, client in
+      let head = try largeHead(client, 1, FrameConnection.call("Echo"), 200_000, end: true)
+      // Without its last frames.
+      try await client.send(Array(head.dropLast(40_000)))
+      let frames = try await client.frames { _ in false }
+      #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
     }
   }
 
@@ -205,6 +283,8 @@ struct StreamErrorTests {
     for bytes in [
       FrameConnection.frame(0, 0, 9, [1]), FrameConnection.frame(0, 0, 0, [1]),
       FrameConnection.frame(8, 0, 0, [0, 0, 0, 0]), FrameConnection.frame(4, 1, 0),
+      // Trailers behind their stream's reset: a field without a name in any table.
+      FrameConnection.frame(3, 0, 1, [0, 0, 0, 8]) + FrameConnection.frame(1, 5, 1, [0, 1, 0x78, 1, 0x79]),
     ] {
       try await withConnection { _, client in
         try await converse(client, stream: 1)

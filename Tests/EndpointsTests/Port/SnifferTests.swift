@@ -54,14 +54,30 @@ struct SnifferTests {
     await echo.stop()
   }
 
-  @Test("A request head that drips in is cut off at its deadline")
+  @Test(
+    "A request head that drips in is answered 408 at its deadline; who has sent none is closed without an answer"
+  )
   func slowHead() async throws {
     var limits = PortLimits()
     limits.requestHeadTimeout = .seconds(1)
     let echo = try await EchoPort.start(limits: limits)
+    let whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
     let slow = try await RawConnection.connect(port: echo.port.port)
     try await slow.send("GET / HTTP/1.1\r\nX-A: ")
-    #expect(try await slow.textUntilClose().isEmpty)
+    let second = try await RawConnection.connect(port: echo.port.port)
+    try await second.send(whole)
+    #expect(try await second.text(until: "Ok\n").hasPrefix("HTTP/1.1 200 "))
+    try await second.send("GET / HTTP/1.1\r\nX-A: ")
+    for late in [slow, second] {
+      let answer = try await late.textUntilClose()
+      #expect(answer.hasPrefix("HTTP/1.1 408 Request Timeout\r\n"))
+      #expect(answer.contains("\r\nconnection: close\r\n"))
+      #expect(answer.hasSuffix("\r\n\r\nThe request's head did not arrive whole in time.\n"))
+    }
+    let idle = try await RawConnection.connect(port: echo.port.port)
+    try await idle.send(whole)
+    #expect(try await idle.text(until: "Ok\n").hasPrefix("HTTP/1.1 200 "))
+    #expect(try await idle.textUntilClose().isEmpty)
     await echo.stop()
   }
 

@@ -11,12 +11,14 @@ func fuzzGRPC(_ input: UnsafeRawBufferPointer) throws {
   try require(whole == parts, "where bytes are cut changes the messages")
 
   let text = String(decoding: input, as: UTF8.self)
-  var server = GRPCServerStream(maximumMessageSize: 1 << 16)
+  var server = GRPCServerStream(
+    maximumMessageSize: 1 << 16, maximumHeaderListSize: 1 << 16, encodings: GRPCEncodings(["gzip"]))
   let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
   let headers: HPACKHeaders = [
     ":method": "POST", ":scheme": "http", ":path": lines.first ?? "", "te": "trailers",
     "content-type": lines.count > 1 ? lines[1] : "application/grpc",
     "grpc-timeout": lines.count > 2 ? lines[2] : "1S",
+    "grpc-encoding": lines.count > 3 ? lines[3] : "gzip",
   ]
   if (try? server.receive(headers: headers, endStream: false)) != nil {
     server.receive(data: ByteBuffer(bytes: input), endStream: true)

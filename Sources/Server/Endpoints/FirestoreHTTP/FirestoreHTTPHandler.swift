@@ -117,7 +117,32 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     case .end:
       requestEnded = true
       guard let head, !isAnswered else { return }
-      serve(head, context)
+      switch HTTPPacking(head.headers) {
+      case .none: serve(head, context)
+      case .packed(let packing) where body.readableBytes > 0: unpack(packing, head, context)
+      case .packed: serve(head, context)
+      case .unknown(let name): write(HTTPPacking.refusal(of: name))
+      }
+    }
+  }
+
+  /// Unpacks the body, then serves the request.
+  private func unpack(_ packing: Packing, _ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    isAnswered = true
+    let unpacked = HTTPPacking.unpack(body, packing, limit: bodyLimit, on: context.eventLoop)
+    unpacked.assumeIsolated().whenComplete { result in
+      // A request that was given up meanwhile has no head any more, since one follows the other's answer.
+      guard let context = self.context, self.head != nil else { return }
+      self.isAnswered = false
+      do {
+        let body = try result.get()
+        try self.shared.hold(body.readableBytes, insteadOf: self.heldBytes)
+        self.heldBytes = body.readableBytes
+        self.body = body
+        self.serve(head, context)
+      } catch {
+        self.write(.error(error as? FirestoreError ?? .unavailable("The server is shutting down.")))
+      }
     }
   }
 
@@ -149,8 +174,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   }
 
   private func refuseTooLarge() {
-    refuse(
-      .invalidArgument("Request payload size exceeds the limit: \(bodyLimit) bytes."))
+    refuse(.payloadTooLarge(bodyLimit))
   }
 
   /// Answers a request that has not arrived whole, and takes no more of it.

@@ -3,8 +3,13 @@
 // Invariants: the peer's pings are answered, and never punished while it asks and is answered; a peer that floods resets
 // or control frames loses its connection and nothing else; on drain the peer gets GOAWAY and its open streams may finish;
 // what is wrong with one stream ends that stream alone. Except for field blocks, which change HPACK's tables for all
-// streams and so cannot be passed over: one beyond the limit, one that cannot be decoded, and one of a stream that was
-// reset end the connection.
+// streams and so cannot be passed over. A header list is unpacked, and refused by its stream, up to four times what a
+// client is told; one beyond that, one that cannot be decoded, and trailers of a stream that was reset, by either side,
+// end the connection. RFC 9113 (5.1) wants the last to be unpacked and dropped; NIOHTTP2's state machine takes every
+// HEADERS frame of a client's stream that is not open for the beginning of a new one, finds its number too small and
+// fails the connection (`ReceivingHeadersState.receiveHeaders`, `ConnectionStreamState.reserveClientStreamID`), before it
+// looks at the streams that were reset. Nothing beneath it can help: a block that is left out is missing from its tables,
+// which are its own, and given to any other stream it would be that stream's.
 
 import Logging
 import NIOCore
@@ -13,9 +18,10 @@ import NIOHTTP2
 enum HTTP2Connection {
   /// Installs the handlers at the end of an active channel's pipeline, on its event loop.
   static func install(
-    on channel: any Channel, limits: HTTP2Limits, log: Logger,
+    on channel: any Channel, limits port: PortLimits, log: Logger,
     streams: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
+    let limits = port.http2
     let lifetime = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: channel.eventLoop,
       configuration: .init(
@@ -27,7 +33,7 @@ enum HTTP2Connection {
         allowed: .nanoseconds(limits.keepAliveInterval.nanoseconds + 2 * limits.keepAliveTimeout.nanoseconds))
     )
     try pipeline.addHandler(HTTP2FloodHandler(limits, log))
-    let wire = HTTP2Wire(limits)
+    let wire = HTTP2Wire(port)
     let open = HTTP2Streams(limits, wire)
     let admission = NIOLoopBound(open, eventLoop: channel.eventLoop)
     try pipeline.addHandler(wire)
@@ -55,12 +61,15 @@ enum HTTP2Connection {
   private static func connection(_ limits: HTTP2Limits) -> NIOHTTP2Handler.ConnectionConfiguration {
     var configuration = NIOHTTP2Handler.ConnectionConfiguration()
     configuration.initialSettings = [
-      // `HTTP2Wire` tells the client the true limit, and `HTTP2Streams` keeps it.
+      // `HTTP2Wire` tells the client the true limits. `HTTP2Streams` keeps the first, and every stream the second.
       HTTP2Setting(parameter: .maxConcurrentStreams, value: Int(Int32.max)),
-      HTTP2Setting(parameter: .maxHeaderListSize, value: limits.maximumHeaderListSize),
+      HTTP2Setting(
+        parameter: .maxHeaderListSize,
+        value: max(limits.maximumHeaderListSize, limits.largestHeaderListSize)),
       HTTP2Setting(parameter: .initialWindowSize, value: limits.streamWindow),
     ]
     configuration.targetWindowSize = limits.connectionWindow
+    configuration.maximumSequentialContinuationFrames = limits.maximumContinuations
     configuration.maximumRecentlyResetStreams = 500
     // A connection may be old: the rate below says more than the sum.
     configuration.maximumConnectionGlitches = .max

@@ -33,6 +33,8 @@ struct HTTP2Leniency {
   private var dependency: Int?
   private var hasBegun = false
   private var isInFieldBlock = false
+  /// The bytes of a field block that goes on in another frame: they are kept until it has come whole.
+  private(set) var fieldBlockBytes = 0
   /// The beginning of a frame's header that has not come whole.
   private var held = ByteBuffer()
   private var resets = CircularBuffer<UInt32>(initialCapacity: 0)
@@ -97,9 +99,13 @@ struct HTTP2Leniency {
     switch frame.type {
     case 1:
       isInFieldBlock = frame.flags & 4 == 0
+      fieldBlockBytes = isInFieldBlock ? frame.length : 0
       // Behind the length of the padding, if there is any.
       if frame.flags & 0x20 != 0 { dependency = frame.flags & 8 != 0 ? 1 : 0 }
-    case 9 where frame.flags & 4 != 0: isInFieldBlock = false
+    case 9 where frame.flags & 4 != 0:
+      isInFieldBlock = false
+      fieldBlockBytes = 0
+    case 9 where isInFieldBlock: fieldBlockBytes += frame.length
     case _ where isInFieldBlock: return
     case 0 where resets.contains(frame.stream):
       isLeftOut = true

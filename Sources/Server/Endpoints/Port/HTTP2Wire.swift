@@ -1,7 +1,7 @@
 // The bytes of one HTTP/2 connection, beneath the handler that makes frames of them. What that handler would take too
 // strictly goes past it here: GOAWAY, behind which it would hold any frame of a new stream against the connection; the
-// number of streams that may be open, which it makes an error of the connection; the client's acknowledgement of it; frames
-// that break the rules of one stream (`HTTP2Leniency`).
+// number of streams that may be open and the size of a header list, which it makes errors of the connection; the client's
+// acknowledgement of them; frames that break the rules of one stream (`HTTP2Leniency`).
 //
 // Invariants: behind the end of the connection nothing is handed on; the last frames are given time to arrive, since a
 // connection that is closed over unread bytes is reset, and a reset destroys what the peer has not read.
@@ -18,8 +18,9 @@ final class HTTP2Wire: ChannelDuplexHandler {
   /// How long the peer's end is waited for once everything was sent.
   private static let linger = TimeAmount.seconds(1)
   private static let goAwayBytes = 17
-  /// SETTINGS_MAX_CONCURRENT_STREAMS.
+  /// SETTINGS_MAX_CONCURRENT_STREAMS and SETTINGS_MAX_HEADER_LIST_SIZE.
   private static let streamsSetting = UInt16(3)
+  private static let headersSetting = UInt16(6)
 
   private enum Phase {
     case open
@@ -29,9 +30,11 @@ final class HTTP2Wire: ChannelDuplexHandler {
     case broken
   }
 
-  /// The streams that the client is told it may have open.
-  private let announcedStreams: Int
-  private var hasAnnouncedStreams = false
+  /// What the client is told in place of what the handler behind knows.
+  private let announced: [UInt16: Int]
+  private var hasAnnounced = false
+  /// For a header list that is on its way.
+  private let memory: PeerMemoryAccount
   private var opening: HTTP2Opening
   private var leniency = HTTP2Leniency()
   /// What was left out of the connection's window is given back in pieces of this size.
@@ -43,8 +46,12 @@ final class HTTP2Wire: ChannelDuplexHandler {
   /// The code of the GOAWAY that was written last, if that was the last write.
   private(set) var lastGoAway: UInt32?
 
-  init(_ limits: HTTP2Limits) {
-    announcedStreams = limits.maximumConcurrentStreams
+  init(_ port: PortLimits) {
+    let limits = port.http2
+    announced = [
+      Self.streamsSetting: limits.maximumConcurrentStreams, Self.headersSetting: limits.maximumHeaderListSize,
+    ]
+    memory = PeerMemoryAccount(port)
     opening = HTTP2Opening(limits)
     windowPiece = max(1, limits.connectionWindow / 32)
   }
@@ -64,6 +71,12 @@ final class HTTP2Wire: ChannelDuplexHandler {
     if !opening.isOver { bytes = opening.pass(bytes) }
     let passed = leniency.pass(bytes)
     if let given = leniency.giveBack(atLeast: windowPiece) { giveBack(given, context) }
+    if leniency.fieldBlockBytes != memory.held,
+      !memory.hold(leniency.fieldBlockBytes, insteadOf: memory.held)
+    {
+      goAway(.maxID, .enhanceYourCalm)
+      return fail(reading: false)
+    }
     if passed.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(passed)) }
   }
 
@@ -89,9 +102,9 @@ final class HTTP2Wire: ChannelDuplexHandler {
     guard case .open = phase else { return promise?.fail(ChannelError.outputClosed) ?? () }
     let bytes = unwrapOutboundIn(data)
     lastGoAway = bytes.readableBytes == Self.goAwayBytes ? Self.goAwayCode(bytes) : nil
-    if hasAnnouncedStreams { return context.write(data, promise: promise) }
-    hasAnnouncedStreams = true
-    context.write(wrapOutboundOut(Self.settings(bytes, streams: announcedStreams)), promise: promise)
+    if hasAnnounced { return context.write(data, promise: promise) }
+    hasAnnounced = true
+    context.write(wrapOutboundOut(Self.settings(bytes, with: announced)), promise: promise)
   }
 
   func read(context: ChannelHandlerContext) {
@@ -157,12 +170,14 @@ final class HTTP2Wire: ChannelDuplexHandler {
     return frame.getInteger(at: start + 13)
   }
 
-  /// The first frame of the server, with another number of streams in it.
-  private static func settings(_ frame: ByteBuffer, streams: Int) -> ByteBuffer {
+  /// The first frame of the server, with other values in it.
+  private static func settings(_ frame: ByteBuffer, with values: [UInt16: Int]) -> ByteBuffer {
     var frame = frame
-    for index in stride(from: frame.readerIndex + 9, to: frame.writerIndex, by: 6)
-    where frame.getInteger(at: index) == streamsSetting {
-      frame.setInteger(UInt32(clamping: streams), at: index + 2)
+    for index in stride(from: frame.readerIndex + 9, to: frame.writerIndex, by: 6) {
+      guard let setting = frame.getInteger(at: index, as: UInt16.self), let value = values[setting] else {
+        continue
+      }
+      frame.setInteger(UInt32(clamping: value), at: index + 2)
     }
     return frame
   }

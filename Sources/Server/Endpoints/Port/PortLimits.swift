@@ -44,8 +44,13 @@ public struct HTTP2Limits: Sendable {
   public var maximumConcurrentStreams = 1_000
   /// Streams beyond that within 30 seconds, each of which is refused, before the connection is ended.
   public var maximumRefusals = 1_000
-  /// A request's header block after decompression, in bytes: room for a long token.
+  /// A request's headers after decompression, in bytes: room for a long token. A request with more is refused.
   public var maximumHeaderListSize = 64 << 10
+  /// Bytes of headers, packed or not, beyond which the connection is ended. What they change in the tables of the
+  /// connection would have to be kept up with whatever their size.
+  public var largestHeaderListSize = 256 << 10
+  /// Frames in which one header list may come, beside the first.
+  public var maximumContinuations = 16
   /// Bytes the peer may send ahead on one stream, and on the connection as a whole.
   public var streamWindow = 256 << 10
   /// Bytes the peer may send ahead on the connection as a whole.

@@ -93,7 +93,7 @@ final class ProtocolSniffer: ChannelInboundHandler, RemovableChannelHandler {
   private func install(_ sniffed: SniffedProtocol, context: ChannelHandlerContext) throws {
     if sniffed == .http2, let makeStreams = protocols.http2 {
       try HTTP2Connection.install(
-        on: context.channel, limits: limits.http2, log: log, streams: try makeStreams(context.channel))
+        on: context.channel, limits: limits, log: log, streams: try makeStreams(context.channel))
     } else {
       try protocols.http1(context.channel)
       context.fireChannelActive()

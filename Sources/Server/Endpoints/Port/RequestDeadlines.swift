@@ -17,7 +17,8 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPServerResponsePart
   typealias OutboundOut = HTTPServerResponsePart
 
-  private let head: TimeAmount?
+  private let head: TimeAmount
+  private let late: LateHeadHandler?
   private let body: TimeAmount
   private let bytesPerSecond: Int
   private var deadline: Scheduled<Void>?
@@ -25,9 +26,10 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
   private var began = NIODeadline.now()
   private var received = 0
 
-  /// - Parameter head: the head's deadline; nil for a stream, which begins with a whole head.
-  init(_ limits: PortLimits, head: TimeAmount?) {
-    self.head = head
+  /// - Parameter late: ends the connection whose request's head is late; nil for a stream, which begins with a whole one.
+  init(_ limits: PortLimits, _ late: LateHeadHandler?) {
+    head = limits.requestHeadTimeout
+    self.late = late
     body = limits.requestBodyTimeout
     bytesPerSecond = limits.requestBodyRate
   }
@@ -48,11 +50,13 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
     switch unwrapInboundIn(data) {
     case .head:
       cancel()
+      late?.headIsWhole()
       isReceiving = true
       began = .now()
       received = 0
     case .body(let bytes): received += bytes.readableBytes
     case .end:
+      late?.headIsWhole()
       isReceiving = false
       cancel()
     }
@@ -76,7 +80,10 @@ final class RequestDeadlines: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func awaitHead(_ context: ChannelHandlerContext) {
-    if let head { close(context, in: head) }
+    guard let late else { return }
+    cancel()
+    let bound = NIOLoopBound(late, eventLoop: context.eventLoop)
+    deadline = context.eventLoop.scheduleTask(in: head) { bound.value.headIsLate() }
   }
 
   private func close(_ context: ChannelHandlerContext, in time: TimeAmount) {

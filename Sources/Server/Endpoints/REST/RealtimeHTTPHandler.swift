@@ -213,13 +213,14 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return inspect(head, target)
     case let path where path.hasPrefix("/.settings/"):
       if head.method == .OPTIONS { return answer(.preflight(head)) }
-      let request = try SettingsRequest(head, target, endpoint)
-      let service = SettingsService(endpoint: endpoint)
-      let body = body
-      self.body = ByteBuffer()
-      return answer { await service.respond(to: request, body: body) }
+      return set(try SettingsRequest(head, target, endpoint))
+    case "/.inspect/coverage", "/.inspect/coverage.json":
+      throw RESTError(
+        .notImplemented, "Rules are not evaluated by this version of the server, so that none is covered.")
     case let path where path.hasPrefix("/.inspect/"):
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
+    case let path where path.hasPrefix("/namespaces/") && head.method != .OPTIONS:
+      if let request = try SettingsRequest(metadata: head, target, endpoint) { return set(request) }
     default: break
     }
     if isHTTP2, shared.owesReading { throw .unread(endpoint.limits.connectionAnswerBytes) }
@@ -230,6 +231,13 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return listen(request, context)
     }
     let service = RESTService(endpoint: endpoint)
+    let body = body
+    self.body = ByteBuffer()
+    answer { await service.respond(to: request, body: body) }
+  }
+
+  private func set(_ request: SettingsRequest) {
+    let service = SettingsService(endpoint: endpoint)
     let body = body
     self.body = ByteBuffer()
     answer { await service.respond(to: request, body: body) }

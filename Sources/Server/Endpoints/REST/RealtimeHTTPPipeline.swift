@@ -7,14 +7,16 @@ import NIOHTTP1
 extension ChannelPipeline.SynchronousOperations {
   /// Adds the codec, pipelining, deadlines and the endpoint's handler.
   func addRealtimeHTTP1(_ connection: RealtimeHTTPConnection) throws {
+    let late = LateHeadHandler(connection.port)
     try addHandlers([
       RealtimeHTTPDrainHandler(connection),
+      late,
       HTTPResponseEncoder(),
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)),
       HTTPServerPipelineHandler(),
       AnswerHeaders(),
     ])
-    try addHandler(RequestDeadlines(connection.port, head: connection.port.requestHeadTimeout))
+    try addHandler(RequestDeadlines(connection.port, late))
     try addHandler(RealtimeHTTPHandler(connection, isHTTP2: false))
     try allowHalfClosure(true)
   }
@@ -30,6 +32,7 @@ extension ChannelPipeline.SynchronousOperations {
     removeHandler(try handler(type: AnswerHeaders.self), promise: nil)
     removeHandler(try handler(type: HTTPServerPipelineHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPResponseEncoder.self), promise: nil)
+    removeHandler(try handler(type: LateHeadHandler.self), promise: nil)
     removeHandler(try handler(type: RealtimeHTTPDrainHandler.self), promise: nil)
     // It writes frames as soon as it is there, which nothing of HTTP may see.
     try addHandler(socket)

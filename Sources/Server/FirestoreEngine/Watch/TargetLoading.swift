@@ -41,23 +41,37 @@ extension WatchWorker {
       version.microseconds - start.microseconds <= stream.database.options.limits.resumeWindow
     {
       do {
-        if try await loadChanges(&target, since: start, at: version, stream) { return }
+        let expected = request.expectedCount
+        if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
         // History ends above the token: start over, as below.
       }
     }
     try await emit(.targetChange(TargetChange(.reset, [target.id])), stream)
-    let wantsNames = (request.expectedCount ?? 0) > 0
-    let (count, names) = try await loadAll(&target, at: version, stream, collectsNames: wantsNames)
-    try await emit(
-      .existenceFilter(targetID: target.id, count: count, names: names.map { BloomFilter($0) }), stream)
+    let tally = try await loadAll(
+      &target, at: version, stream, collectsNames: (request.expectedCount ?? 0) > 0)
+    try await sendFilter(tally, of: target, stream)
   }
 
-  /// Sends all documents of a target. Returns how many there are and, if asked for and not too many, their names.
-  @discardableResult
-  func loadAll(
-    _ target: inout ActiveTarget, at version: Version, _ stream: WatchStream, collectsNames: Bool = false
-  ) async throws -> (count: Int, names: [DocumentName]?) {
+  /// Tells how many documents a target has and, if they are known, which.
+  private func sendFilter(
+    _ tally: NameTally, of target: ActiveTarget, _ stream: WatchStream
+  ) async throws {
+    let names = tally.names.map { BloomFilter($0) }
+    try await emit(.existenceFilter(targetID: target.id, count: tally.count, names: names), stream)
+  }
+
+  /// Sends all documents of a target.
+  func loadAll(_ target: inout ActiveTarget, at version: Version, _ stream: WatchStream) async throws {
+    _ = try await loadAll(&target, at: version, stream, collectsNames: false)
+  }
+
+  /// Goes over all documents of a target, and sends them unless they are only counted. Returns how many there are and, if
+  /// asked for and not too many, their names.
+  private func loadAll(
+    _ target: inout ActiveTarget, at version: Version, _ stream: WatchStream, collectsNames: Bool,
+    sends: Bool = true
+  ) async throws -> NameTally {
     var tally = NameTally(collectsNames: collectsNames)
     let id = target.id
     let database = stream.database
@@ -71,8 +85,9 @@ extension WatchWorker {
         for (name, document) in zip(rest, documents) {
           if let document {
             tally.add(document.name)
+            guard sends else { continue }
             try await emit(.documentChange(document, targets: [id], removedTargets: []), stream)
-          } else {
+          } else if sends {
             try await emit(
               .documentDelete(name, readTime: version.timestamp, removedTargets: [id]), stream)
           }
@@ -85,6 +100,7 @@ extension WatchWorker {
         try await database.matches(of: query, &window, at: version) { documents in
           for document in documents {
             tally.add(document.name)
+            guard sends else { continue }
             try await self.emit(
               .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
           }
@@ -94,20 +110,24 @@ extension WatchWorker {
         try await database.results(of: query.unprojected, at: version) { documents in
           for document in documents {
             tally.add(document.name)
+            guard sends else { continue }
             try await self.emit(
               .documentChange(try document.masked(projection), targets: [id], removedTargets: []), stream)
           }
         }
       }
     }
-    return (tally.count, tally.names)
+    return tally
   }
 
-  /// Sends what has changed since a token. False if there is too much of it.
+  /// Sends what has changed since a token, and behind it an existence filter if the client had not as many documents then
+  /// as there were: it cannot say which it lacks, or has too many, by itself. False if there is too much of it.
   private func loadChanges(
-    _ target: inout ActiveTarget, since start: Version, at version: Version, _ stream: WatchStream
+    _ target: inout ActiveTarget, since start: Version, expecting expected: Int?, at version: Version,
+    _ stream: WatchStream
   ) async throws -> Bool {
     let database = stream.database
+    var counted: Int?
     let paths: [ResourcePath]
     switch target.selection {
     case .documents(let names): paths = names.map(\.path)
@@ -116,14 +136,58 @@ extension WatchWorker {
         return false
       }
       paths = changed
-      if query.isWindow { target.window = try await database.window(of: query, at: start) }
+      if query.isWindow {
+        var window = ResultWindow(query)
+        var count = 0
+        try await database.matches(of: query, &window, at: start) { count += $0.count }
+        target.window = window
+        counted = count
+      }
+    }
+    var agrees = true
+    if let expected, expected >= 0, expected <= EngineLimits.resumeCountDocuments {
+      if counted == nil { counted = try await count(target, at: start, upTo: expected, database) }
+      agrees = counted == expected
     }
     var targets = [target.registration: target]
     do {
       _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
     } catch let error where error is WindowLost || error is TooManyMoves { return false }
     target.window = targets[target.registration]?.window
+    if !agrees {
+      let tally = try await loadAll(
+        &target, at: version, stream, collectsNames: (expected ?? 0) > 0, sends: false)
+      try await sendFilter(tally, of: target, stream)
+    }
     return true
+  }
+
+  /// Thrown when enough was counted.
+  private struct Enough: Error {}
+
+  /// How many documents a target without a window had at a version; of more than `most`, some number above it.
+  private func count(
+    _ target: ActiveTarget, at version: Version, upTo most: Int, _ database: FirestoreDatabase
+  ) async throws -> Int {
+    var count = 0
+    switch target.selection {
+    case .documents(let names):
+      var rest = names[...]
+      while !rest.isEmpty {
+        let documents = try await database.documents(
+          rest, at: version, upTo: database.options.watchBudget.pieceBytes)
+        count += documents.count { $0 != nil }
+        rest = rest.dropFirst(documents.count)
+      }
+    case .query(let query):
+      do {
+        try await database.results(of: query.unprojected, at: version) { documents in
+          count += documents.count
+          if count > most { throw Enough() }
+        }
+      } catch is Enough {}
+    }
+    return count
   }
 
   /// The documents in a target's scope that commits have changed since a version; nil if there were too many.

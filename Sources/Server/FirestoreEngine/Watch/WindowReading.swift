@@ -9,13 +9,6 @@ import OrderedStore
 struct WindowLost: Error {}
 
 extension FirestoreDatabase {
-  /// A query's window at a version.
-  func window(of query: PreparedQuery, at version: Version) async throws -> ResultWindow {
-    var window = ResultWindow(query)
-    try await matches(of: query, &window, at: version) { _ in }
-    return window
-  }
-
   /// Sets a window's edges, and hands over the documents inside, page by page.
   func matches(
     of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,

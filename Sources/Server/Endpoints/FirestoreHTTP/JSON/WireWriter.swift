@@ -63,6 +63,23 @@ struct WireWriter {
 
   mutating func endGroup(_ number: Int) { raw(UInt64(number) << 3 | 4) }
 
+  /// The size of the whole message.
+  var count: Int { bytes.count + lengthBytes }
+
+  /// Hands over the whole message piece by piece, without a copy of it.
+  func forEachPiece(_ body: (ArraySlice<UInt8>) throws -> Void) rethrows {
+    var start = 0
+    var length: [UInt8] = []
+    for mark in marks {
+      if start < mark.offset { try body(bytes[start..<Int(mark.offset)]) }
+      start = Int(mark.offset)
+      length.removeAll(keepingCapacity: true)
+      Self.append(UInt64(mark.length), to: &length)
+      try body(length[...])
+    }
+    try body(bytes[start...])
+  }
+
   /// The whole message.
   func finish() -> ByteBuffer {
     var buffer = ByteBufferAllocator().buffer(capacity: bytes.count + lengthBytes)
@@ -76,7 +93,9 @@ struct WireWriter {
     return buffer
   }
 
-  private mutating func raw(_ value: UInt64) {
+  private mutating func raw(_ value: UInt64) { Self.append(value, to: &bytes) }
+
+  private static func append(_ value: UInt64, to bytes: inout [UInt8]) {
     var rest = value
     while rest >= 0x80 {
       bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)

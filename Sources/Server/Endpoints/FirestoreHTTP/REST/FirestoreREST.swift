@@ -35,7 +35,9 @@ struct FirestoreREST: Sendable {
         try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
-        responder.answer(.error(FirestoreError(status), inArray: call.method.isStream))
+        // What is refused before its method is looked at has the plain form.
+        let isInArray = call.method.isStream && call.refusal == nil
+        responder.answer(.error(FirestoreError(status), inArray: isInArray))
       }
     }
   }

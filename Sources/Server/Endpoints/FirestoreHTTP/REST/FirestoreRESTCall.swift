@@ -20,9 +20,12 @@ struct FirestoreRESTCall: Sendable {
   /// What the path says, by the numbers of the request's fields.
   private var fields: [(number: Int, text: String)] = []
   private var parameters: [FirestoreJSON.Parameter] = []
+  /// Why the call is not served, whatever it says: it asks for an answer in a form that there is not. The call is bound
+  /// all the same, since a Commit that is refused ends its transaction.
+  private(set) var refusal: FirestoreError?
 
   /// Binds a request; nil where nothing is bound to its verb and path.
-  /// - Throws: INVALID_ARGUMENT for a path or parameters that cannot be read.
+  /// - Throws: INVALID_ARGUMENT for a path that cannot be read.
   init?(_ request: HTTPRequest) throws(FirestoreError) {
     guard let target = try Path(request.target) else { return nil }
     let verb = target.verb
@@ -47,7 +50,8 @@ struct FirestoreRESTCall: Sendable {
     case ("DELETE", nil): self.init(.deleteDocument, .none, [(1, target.name)])
     default: return nil
     }
-    parameters = try Self.parameters(request.target)
+    parameters = Self.parameters(request.target)
+    refusal = Self.refusal(of: request.target)
   }
 
   private init(_ method: FirestoreRESTMethod, _ body: Body, _ fields: [(number: Int, text: String)]) {
@@ -58,6 +62,7 @@ struct FirestoreRESTCall: Sendable {
 
   /// The request message as gRPC would carry it.
   func message(_ json: ByteBuffer) throws(FirestoreError) -> ByteBuffer {
+    if let refusal { throw refusal }
     var writer = WireWriter(capacity: json.readableBytes + 256)
     var bound: String?
     switch body {
@@ -102,15 +107,18 @@ struct FirestoreRESTCall: Sendable {
     "access_token", "oauth_token", "callback", "zx",
   ]
 
-  private static func parameters(_ target: RequestTarget) throws(FirestoreError) -> [FirestoreJSON.Parameter]
-  {
+  private static func refusal(of target: RequestTarget) -> FirestoreError? {
     if let format = target["alt"] ?? target["$alt"], format != "json" {
-      throw .invalidArgument("The parameter 'alt' must be 'json', and is '\(format.prefix(40))'.")
+      return .invalidArgument("The parameter 'alt' must be 'json', and is '\(format.prefix(40))'.")
     }
-    guard target["callback"] == nil, target["$callback"] == nil else {
-      throw .invalidArgument("The parameter 'callback' is not supported: read the answer as JSON.")
+    if target["callback"] != nil || target["$callback"] != nil {
+      return .invalidArgument("The parameter 'callback' is not supported: read the answer as JSON.")
     }
-    return target.parameters.filter { !$0.name.hasPrefix("$") && !common.contains($0.name) }
+    return nil
+  }
+
+  private static func parameters(_ target: RequestTarget) -> [FirestoreJSON.Parameter] {
+    target.parameters.filter { !$0.name.hasPrefix("$") && !common.contains($0.name) }
       .map { FirestoreJSON.Parameter(name: $0.name, text: $0.value) }
   }
 }

@@ -31,6 +31,10 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   var phase = Phase.awaitingHead
   private var stream: GRPCServerStream
   private var request: ByteBuffer?
+  /// How the call's messages are compressed that are.
+  private(set) var packing: Packing?
+  /// The size of a message that is being unpacked elsewhere; what follows it waits.
+  var packedBytes: Int?
   private var heldBytes = 0
   /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
   var expectedBytes = 0
@@ -50,7 +54,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   init(_ connection: GRPCConnection) {
     self.connection = connection
-    self.stream = GRPCServerStream(maximumMessageSize: connection.limits.maximumMessageSize)
+    self.stream = GRPCServerStream(
+      maximumMessageSize: connection.limits.maximumMessageSize,
+      maximumHeaderListSize: connection.limits.maximumHeaderListSize, encodings: .accepted)
   }
 
   // MARK: Channel events
@@ -126,6 +132,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
+      if let encoding = head.encoding { packing = Packing(encoding) }
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
@@ -160,17 +167,15 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   /// Hands on what the framing has, until it has no more or the call does not want more now.
-  private func deliver() {
+  func deliver() {
     do {
-      while reading, let event = try stream.next() {
+      while reading, packedBytes == nil, let event = try stream.next() {
         switch (phase, event) {
-        case (.duplex(let call), .message(let message)): call.receive(message)
+        case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
+        case (.duplex, .packedMessage(let packed)), (.collecting, .packedMessage(let packed)):
+          guard let context else { return }
+          if let message = try unpack(packed, context) { try takeUnpacked(message) }
         case (.duplex(let call), .halfClose): call.halfClose()
-        case (.collecting, .message(let message)):
-          guard request == nil else {
-            throw GRPCStatus(.internal, "The method takes one request message, and more arrived.")
-          }
-          request = message
         case (.collecting(let head, let method), .halfClose):
           guard let request else {
             throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
@@ -185,10 +190,18 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     account()
   }
 
+  func take(_ message: ByteBuffer) throws(GRPCStatus) {
+    if case .duplex(let call) = phase { return call.receive(message) }
+    guard request == nil else {
+      throw GRPCStatus(.internal, "The method takes one request message, and more arrived.")
+    }
+    request = message
+  }
+
   /// Tells the connection how many bytes of requests this stream holds.
   func account() {
     if case .ended = phase { return }
-    var held = stream.bufferedBytes + (request?.readableBytes ?? 0)
+    var held = stream.bufferedBytes + (request?.readableBytes ?? 0) + (packedBytes ?? 0)
     if case .duplex(let call) = phase { held += call.heldBytes }
     guard held != heldBytes else { return }
     if let refusal = connection.hold(held, insteadOf: heldBytes) { return finish(refusal) }
@@ -279,7 +292,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     write(final: trailers)
   }
 
-  private func fail(_ error: any Error) {
+  func fail(_ error: any Error) {
     finish(GRPCStatus(of: error, connection.log, nil))
   }
 

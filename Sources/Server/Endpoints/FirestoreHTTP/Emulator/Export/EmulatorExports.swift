@@ -8,7 +8,7 @@ import FirestoreModel
 import NIOConcurrencyHelpers
 
 struct EmulatorExports: Sendable {
-  /// Bytes of records that are held at once.
+  /// Bytes of records that are read at once.
   private static let batchBytes = 4 << 20
   /// Documents that one commit of an import writes at most.
   private static let batchDocuments = 500
@@ -38,14 +38,14 @@ struct EmulatorExports: Sendable {
       try ExportFiles.makeDirectories(kind)
       return try ExportFiles.create(output)
     }
-    let state = NIOLockedValueBox((log: LevelLogWriter(), count: 0))
-    let failure = await write(database, to: file, output, state)
+    let state = NIOLockedValueBox(ExportOutput(file: file, path: output))
+    let failure = await write(database, to: state)
     // The descriptor is closed whatever came before.
     try await ExportFiles.blocking(.internalError) {
       if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.drop(file) }
     }
     if let failure { throw failure }
-    let (log, count) = state.withLockedValue { $0 }
+    let (log, count) = state.withLockedValue { ($0.log, $0.count) }
     let end = Self.now
     try await ExportFiles.blocking(.internalError) {
       if count > 0 {
@@ -64,29 +64,21 @@ struct EmulatorExports: Sendable {
 
   /// Appends all documents of a database to a file; what went wrong, if anything did.
   private func write(
-    _ database: DatabaseName, to file: Int32, _ path: String,
-    _ state: NIOLockedValueBox<(log: LevelLogWriter, count: Int)>
+    _ database: DatabaseName, to output: NIOLockedValueBox<ExportOutput>
   ) async -> FirestoreError? {
     var everything = StructuredQuery()
     everything.from = [.init("", allDescendants: true)]
     do {
       let query = Query(parent: try ParentName(parsing: "\(database)/documents"), everything)
       try await engine.runQuery(query, as: .administrator) { page in
-        var bytes: [UInt8] = []
-        for document in page.documents {
-          let record = try ExportEntity.record(of: document.name, try document.fields())
-          bytes += state.withLockedValue { state in
-            state.count += 1
-            return state.log.frame(record)
+        let documents = page.documents
+        // A page is bounded by what its documents have as they are stored; their records may be far larger.
+        try await ExportFiles.blocking(.internalError) {
+          try output.withLockedValue { output in
+            for document in documents { try output.add(document) }
+            try output.flush()
           }
-          // A page is bounded by what its documents have as they are stored.
-          guard bytes.count >= Self.batchBytes else { continue }
-          let chunk = bytes
-          bytes = []
-          try await ExportFiles.blocking(.internalError) { try ExportFiles.append(chunk, to: file, path) }
         }
-        let rest = bytes
-        try await ExportFiles.blocking(.internalError) { try ExportFiles.append(rest, to: file, path) }
       }
       return nil
     } catch {

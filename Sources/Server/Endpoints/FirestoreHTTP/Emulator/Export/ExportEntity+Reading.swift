@@ -10,21 +10,59 @@ extension ExportEntity {
 
   private static let broken = FirestoreError.invalidArgument("Invalid record")
 
-  /// What a document may still hold while it is read: what it decodes to is bounded by what can be stored, however large
-  /// its record is.
+  /// What a document may still hold while it is read: what it decodes to is bounded by what can be stored, and by what it
+  /// takes in memory, however large its record is.
   private struct Allowance {
     /// A row of the store has no more bytes.
     private static let rowBytes = 16 << 20
     /// There, every value takes at least as many beside its text.
     static let valueBytes = 4
+    /// In memory a value takes far more: maps with one short field, of which 16 MiB hold a million, some 200 bytes each.
+    private static let memoryBytes = 512 << 20
+    /// What the memory of an array or a text has beside its contents.
+    private static let heapBytes = 48
+    /// The longest text that lies within its value.
+    private static let inlineText = 15
 
     private var bytes = Allowance.rowBytes
+    private var memory = Allowance.memoryBytes
 
     /// - Parameter count: no more than it takes in a row.
     mutating func take(_ count: Int) throws(FirestoreError) {
       bytes -= count
       guard bytes >= 0 else {
         throw .invalidArgument("The document has more than the \(Self.rowBytes) bytes that can be stored.")
+      }
+    }
+
+    /// Counts an element of an array.
+    mutating func takeElement() throws(FirestoreError) {
+      try take(Self.valueBytes)
+      try hold(MemoryLayout<Value>.stride)
+    }
+
+    /// Counts a field of a map, which is read into one form and kept in another.
+    mutating func takeField(_ name: String) throws(FirestoreError) {
+      try takeText(name.utf8.count)
+      try take(Self.valueBytes)
+      try hold(MemoryLayout<Properties.Field>.stride + MemoryLayout<MapValue.Entry>.stride)
+    }
+
+    /// Counts a map or an array.
+    mutating func takeList() throws(FirestoreError) { try hold(2 * Self.heapBytes) }
+
+    /// Counts text, or bytes.
+    mutating func takeText(_ count: Int) throws(FirestoreError) {
+      try take(count)
+      if count > Self.inlineText { try hold(Self.heapBytes + count) }
+    }
+
+    private mutating func hold(_ count: Int) throws(FirestoreError) {
+      memory -= count
+      guard memory >= 0 else {
+        throw .invalidArgument(
+          "The document takes more than the \(Self.memoryBytes) bytes of memory that it may have while it is read."
+        )
       }
     }
   }
@@ -102,13 +140,15 @@ extension ExportEntity {
       }
     }
     // With their slashes.
-    try allowance.take(2 + collection.utf8.count + id.utf8.count)
+    try allowance.take(2)
+    try allowance.takeText(collection.utf8.count)
+    try allowance.takeText(id.utf8.count)
     return [collection, id]
   }
 
   /// The properties of an entity as they are read.
   private struct Properties {
-    private struct Field {
+    fileprivate struct Field {
       var name: String
       /// What a field holds that is no array.
       var single = Value.null
@@ -157,12 +197,14 @@ extension ExportEntity {
       guard let last = fields.indices.last, fields[last].isArray,
         fields[last].name.utf8.elementsEqual(name.utf8)
       else { return try add(Field(name: name, elements: [value], isArray: true), &allowance) }
-      try allowance.take(Allowance.valueBytes)
+      try allowance.takeElement()
       fields[last].elements.append(value)
     }
 
     private mutating func add(_ field: Field, _ allowance: inout Allowance) throws(FirestoreError) {
-      try allowance.take(Allowance.valueBytes + field.name.utf8.count)
+      if fields.isEmpty { try allowance.takeList() }
+      if !field.elements.isEmpty { try allowance.takeList() }
+      try allowance.takeField(field.name)
       fields.append(field)
     }
   }
@@ -181,12 +223,12 @@ extension ExportEntity {
       case (2, _): value = .boolean(try reader.varint(tag) != 0)
       case (3, .bytes):
         let bytes = try reader.bytes(tag)
-        try allowance.take(bytes.count)
+        try allowance.takeText(bytes.count)
         value = .bytes(bytes)
       case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1, &allowance)
       case (3, _):
         let text = try reader.string(tag)
-        try allowance.take(text.utf8.count)
+        try allowance.takeText(text.utf8.count)
         value = .string(text)
       case (4, _): value = .double(try reader.double(tag))
       case (5, _): value = .geoPoint(try point(&reader))

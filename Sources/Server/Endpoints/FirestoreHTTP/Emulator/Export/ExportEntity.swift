@@ -35,12 +35,12 @@ struct ExportEntity: Equatable {
     a.database == b.database && a.fields == b.fields && ResourcePath.compare(a.path, b.path) == .same
   }
 
-  /// The record of a document.
+  /// The record of a document. It is the only one in memory, and is handed on in pieces.
   /// - Throws: FAILED_PRECONDITION if it would be larger than any reader takes.
-  static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> [UInt8] {
+  static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> WireWriter {
     // Asked first: that much is not even to be written into memory.
-    if leastBytes(of: fields) <= LevelLogReader.maximumRecord {
-      let entity = encode(name, fields)
+    if bytes(of: fields, beside: leastBeside) <= LevelLogReader.maximumRecord {
+      let entity = writer(of: name, fields)
       if entity.count <= LevelLogReader.maximumRecord { return entity }
     }
     throw .failedPrecondition(
@@ -49,29 +49,41 @@ struct ExportEntity: Equatable {
         + "most elements a shorter name.")
   }
 
-  /// What a map's properties take at least.
-  private static func leastBytes(of fields: MapValue) -> Int {
+  /// What a property takes beside its name and the text of its value, at least and at most.
+  private static let leastBeside = 8
+  private static let mostBeside = 48
+
+  /// About what a map's properties take.
+  private static func bytes(of fields: MapValue, beside: Int) -> Int {
     fields.entries.reduce(0) { sum, entry in
-      let property = entry.key.utf8.count + 8
+      let property = entry.key.utf8.count + beside
       guard case .array(let elements) = entry.value else {
-        return sum + property + leastBytes(of: entry.value)
+        return sum + property + bytes(of: entry.value, beside: beside)
       }
-      return elements.reduce(sum + property) { $0 + property + leastBytes(of: $1) }
+      return elements.reduce(sum + property) { $0 + property + bytes(of: $1, beside: beside) }
     }
   }
 
-  private static func leastBytes(of value: Value) -> Int {
+  private static func bytes(of value: Value, beside: Int) -> Int {
     switch value {
-    case .map(let fields): leastBytes(of: fields)
+    case .map(let fields): bytes(of: fields, beside: beside)
     case .string(let text): text.utf8.count
     case .bytes(let bytes): bytes.count
+    case .vector(let elements): elements.count * (vectorName.utf8.count + beside)
+    case .reference(let name): name.path.segments.reduce(0) { $0 + $1.utf8.count }
     default: 0
     }
   }
 
   /// The bytes of a document's entity.
   static func encode(_ name: DocumentName, _ fields: MapValue) -> [UInt8] {
-    var writer = WireWriter(capacity: 256)
+    Array(writer(of: name, fields).finish().readableBytesView)
+  }
+
+  private static func writer(of name: DocumentName, _ fields: MapValue) -> WireWriter {
+    // All of it at once, as far as that is known: what grows is copied. Memory that is not written to is not taken.
+    let most = 1024 + bytes(of: fields, beside: mostBeside)
+    var writer = WireWriter(capacity: min(most, LevelLogReader.maximumRecord))
     let key = writer.begin(13)
     writer.string(13, app(name.database.project))
     let path = writer.begin(14)
@@ -83,7 +95,7 @@ struct ExportEntity: Equatable {
     let group = writer.begin(16)
     writer.elements(name.path.segments.prefix(2))
     writer.end(group)
-    return Array(writer.finish().readableBytesView)
+    return writer
   }
 
   /// How an export names a project.

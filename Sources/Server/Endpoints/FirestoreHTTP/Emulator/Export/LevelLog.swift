@@ -11,6 +11,16 @@ struct LevelLogWriter: Sendable {
   static let blockBytes = 32 << 10
   static let headerBytes = 7
 
+  /// A record that is put into the log piece by piece.
+  struct Open {
+    /// The bytes of it that are in no fragment yet.
+    fileprivate var rest: Int
+    fileprivate var isFirst = true
+    /// The fragment that is being filled, and how large it is to be.
+    fileprivate var fragment: [UInt8] = []
+    fileprivate var fragmentBytes: Int?
+  }
+
   /// The bytes of the log so far.
   private(set) var count = 0
 
@@ -18,28 +28,55 @@ struct LevelLogWriter: Sendable {
   mutating func frame(_ record: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(record.count + Self.headerBytes * (2 + record.count / Self.blockBytes))
-    var rest = record[...]
-    var isFirst = true
-    repeat {
-      var room = Self.blockBytes - (count + bytes.count) % Self.blockBytes
-      if room < Self.headerBytes {
-        bytes.append(contentsOf: repeatElement(0, count: room))
-        room = Self.blockBytes
-      }
-      let data = rest.prefix(room - Self.headerBytes)
-      rest = rest.dropFirst(data.count)
-      let type: UInt8 = isFirst ? (rest.isEmpty ? 1 : 2) : (rest.isEmpty ? 4 : 3)
-      let crc = CRC32C.masked(type, data)
-      withUnsafeBytes(of: crc.littleEndian) { bytes.append(contentsOf: $0) }
-      withUnsafeBytes(of: UInt16(truncatingIfNeeded: data.count).littleEndian) {
-        bytes.append(contentsOf: $0)
-      }
-      bytes.append(type)
-      bytes.append(contentsOf: data)
-      isFirst = false
-    } while !rest.isEmpty
-    count += bytes.count
+    var open = begin(record.count)
+    append(record[...], to: &open, &bytes)
     return bytes
+  }
+
+  /// Begins a record of so many bytes, all of which have to follow.
+  func begin(_ length: Int) -> Open { Open(rest: length) }
+
+  /// Appends to `bytes` what a record's next piece makes whole of the log.
+  mutating func append(_ piece: ArraySlice<UInt8>, to open: inout Open, _ bytes: inout [UInt8]) {
+    var piece = piece
+    while open.rest > 0 || open.isFirst {
+      let size = open.fragmentBytes ?? beginFragment(of: open, &bytes)
+      open.fragmentBytes = size
+      let taken = piece.prefix(size - open.fragment.count)
+      open.fragment += taken
+      piece = piece.dropFirst(taken.count)
+      guard open.fragment.count == size else { return }
+      endFragment(&open, &bytes)
+      if piece.isEmpty { return }
+    }
+  }
+
+  /// How much of a record the next fragment takes.
+  private mutating func beginFragment(of open: Open, _ bytes: inout [UInt8]) -> Int {
+    var room = Self.blockBytes - count % Self.blockBytes
+    if room < Self.headerBytes {
+      bytes.append(contentsOf: repeatElement(0, count: room))
+      count += room
+      room = Self.blockBytes
+    }
+    return min(room - Self.headerBytes, open.rest)
+  }
+
+  private mutating func endFragment(_ open: inout Open, _ bytes: inout [UInt8]) {
+    let data = open.fragment
+    open.rest -= data.count
+    let type: UInt8 = open.isFirst ? (open.rest == 0 ? 1 : 2) : (open.rest == 0 ? 4 : 3)
+    let crc = CRC32C.masked(type, data[...])
+    withUnsafeBytes(of: crc.littleEndian) { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: UInt16(truncatingIfNeeded: data.count).littleEndian) {
+      bytes.append(contentsOf: $0)
+    }
+    bytes.append(type)
+    bytes.append(contentsOf: data)
+    count += Self.headerBytes + data.count
+    open.isFirst = false
+    open.fragmentBytes = nil
+    open.fragment = []
   }
 }
 

@@ -1,0 +1,75 @@
+// Bodies of requests that come compressed (Content-Encoding), as Google's own front ends take them.
+
+import FirestoreModel
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// How a request's body is to be read.
+enum HTTPPacking {
+  /// As it is.
+  case none
+  /// Unpacked.
+  case packed(Packing)
+  /// Not at all: the encoding has this name.
+  case unknown(String)
+
+  init(_ headers: HTTPHeaders) {
+    let names = headers[canonicalForm: "content-encoding"].map { $0.lowercased() }.filter {
+      $0 != "identity" && !$0.isEmpty
+    }
+    if names.isEmpty {
+      self = .none
+    } else if names.count == 1, let packing = Packing(names[0]) {
+      self = .packed(packing)
+    } else {
+      self = .unknown(names.joined(separator: ", "))
+    }
+  }
+
+  /// The answer to a request whose encoding is not known.
+  static func refusal(of name: String) -> HTTPAnswer {
+    var answer = HTTPAnswer.error(
+      .invalidArgument(
+        "The Content-Encoding '\(name.prefix(40))' is not supported; send one of: gzip, deflate, identity."))
+    answer.status = .unsupportedMediaType
+    answer.headers.add(name: "accept-encoding", value: "gzip, deflate")
+    return answer
+  }
+
+  /// Unpacks a body, at once or on a thread that may be kept busy; tells the outcome on the event loop.
+  static func unpack(
+    _ body: ByteBuffer, _ packing: Packing, limit: Int, on eventLoop: any EventLoop
+  ) -> EventLoopFuture<ByteBuffer> {
+    do throws(Inflation.Failure) {
+      if let unpacked = try Inflation.atOnce(body, packing, limit: limit) {
+        return eventLoop.makeSucceededFuture(unpacked)
+      }
+    } catch {
+      return eventLoop.makeFailedFuture(FirestoreError(error, limit))
+    }
+    return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
+      do throws(Inflation.Failure) {
+        return try Inflation.unpack(body, packing, limit: limit)
+      } catch {
+        throw FirestoreError(error, limit)
+      }
+    }
+  }
+}
+
+extension FirestoreError {
+  /// The error of a request that has more than the limit.
+  static func payloadTooLarge(_ limit: Int) -> FirestoreError {
+    .invalidArgument("Request payload size exceeds the limit: \(limit) bytes.")
+  }
+
+  /// The error of a body that was not unpacked.
+  fileprivate init(_ failure: Inflation.Failure, _ limit: Int) {
+    switch failure {
+    case .tooLarge: self = .payloadTooLarge(limit)
+    case .damaged(let reason):
+      self = .invalidArgument("The compressed body of the request cannot be unpacked: \(reason).")
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// Requests to REST whose bodies come compressed.
+
+import FirestoreProtobuf
+import HearthServer
+import NIOCore
+import RealtimeModel
+import Testing
+
+@testable import Endpoints
+
+@Suite("Compressed bodies", .timeLimit(.minutes(5)))
+struct PackedBodyTests {
+  private static let docs = "/v1/" + FirestoreTestServer.documents
+
+  private func post(
+    _ connection: RawConnection, _ target: String, _ body: [UInt8], _ encoding: String, close: Bool = true
+  ) async throws {
+    let head =
+      "POST \(target) HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.count)\r\nContent-Encoding: \(encoding)\r\n"
+      + (close ? "Connection: close\r\n" : "") + "\r\n"
+    try await connection.send(Array(head.utf8) + body)
+  }
+
+  private func reply(
+    _ server: FirestoreTestServer, _ target: String, _ body: [UInt8], _ encoding: String
+  ) async throws -> RESTReply {
+    let connection = try await RawConnection.connect(port: server.server.firestorePort ?? 0)
+    try await post(connection, target, body, encoding)
+    return try RESTClient.parse(try await connection.textUntilClose())
+  }
+
+  private func document(_ text: String) -> [UInt8] {
+    Array(#"{"fields":{"t":{"stringValue":"\#(text)"}}}"#.utf8)
+  }
+
+  @Test(
+    "a compressed body is read as it is unpacked",
+    arguments: [("gzip", Packing.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate)])
+  func unpacked(encoding: String, packing: Packing) async throws {
+    try await FirestoreTestServer.serving { server in
+      for (id, text) in [("small", "x"), ("large", String(repeating: "x", count: 900_000))] {
+        let body = Packer.pack(document(text), packing)
+        let reply = try await reply(server, "\(Self.docs)/c?documentId=\(id)", body, encoding)
+        #expect(reply.status == 200, "\(reply.body.prefix(300))")
+        #expect(try await server.client.get("c/\(id)").fields["t"] == .text(text))
+      }
+      let plain = try await reply(server, "\(Self.docs)/c?documentId=plain", document("y"), "identity")
+      #expect(plain.status == 200)
+      // Nothing is nothing, however it is said to be packed.
+      let none = try await server.rest("GET", "\(Self.docs)/c/plain", headers: ["Content-Encoding: gzip"])
+      #expect(none.status == 200)
+    }
+  }
+
+  @Test("requests go on behind compressed ones of the same connection, in order")
+  func pipelined() async throws {
+    try await FirestoreTestServer.serving { server in
+      let connection = try await RawConnection.connect(port: server.server.firestorePort ?? 0)
+      let large = String(repeating: "x", count: 900_000)
+      try await post(
+        connection, "\(Self.docs)/c?documentId=a", Packer.pack(document(large)), "gzip", close: false)
+      try await post(
+        connection, "\(Self.docs)/c?documentId=b", Packer.pack(document("b")), "gzip", close: false)
+      try await post(connection, "\(Self.docs)/c?documentId=c", [1, 2, 3], "gzip", close: false)
+      try await post(connection, "\(Self.docs)/c?documentId=d", document("d"), "identity")
+      let text = try await connection.textUntilClose()
+      let statuses = text.split(separator: "HTTP/1.1 ").map { String($0.prefix(3)) }
+      #expect(statuses == ["200", "200", "400", "200"])
+    }
+  }
+
+  @Test("what stands for more than the limit is refused as a body of that size is")
+  func bomb() async throws {
+    try await FirestoreTestServer.serving { server in
+      for bytes in [(10 << 20) + 1, 200 << 20] {
+        let reply = try await reply(server, "\(Self.docs):commit", Packer.bomb(bytes), "gzip")
+        #expect(reply.status == 400)
+        #expect(
+          reply.error["message"] == .string("Request payload size exceeds the limit: 10485760 bytes."))
+      }
+    }
+  }
+
+  @Test("what cannot be unpacked is 400, and an encoding that there is not 415 with those that there are")
+  func refused() async throws {
+    try await FirestoreTestServer.serving { server in
+      let packed = Packer.pack(Array("{}".utf8))
+      for body in [Array(packed.dropLast()), packed + [0], [1, 2, 3], Array("{}".utf8)] {
+        let reply = try await reply(server, "\(Self.docs):commit", body, "gzip")
+        #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
+        #expect(reply.error["message"].string?.contains("cannot be unpacked") == true)
+      }
+      #expect(try await reply(server, "\(Self.docs):commit", packed, "gzip").status == 200)
+      for encoding in ["br", "gzip, gzip", "gzip, br"] {
+        let reply = try await reply(server, "\(Self.docs):commit", packed, encoding)
+        #expect(reply.status == 415 && reply.headers["accept-encoding"] == "gzip, deflate")
+      }
+    }
+  }
+}

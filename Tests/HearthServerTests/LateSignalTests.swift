@@ -1,0 +1,51 @@
+// A signal that comes when the start is all but over.
+
+import Foundation
+import Logging
+import NIOConcurrencyHelpers
+import Testing
+
+@testable import HearthServer
+
+@Suite("A signal at the end of a start", .timeLimit(.minutes(5)))
+struct LateSignalTests {
+  private let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+  /// Signals that end nothing: this is the tests' own process.
+  private func signals() -> ProcessSignals {
+    ProcessSignals(isExporting: true, log: log, exit: { _ in })
+  }
+
+  @Test("A server learns when it becomes ready that it was told to leave before")
+  func becomeReady() {
+    let late = signals()
+    late.receive(SIGTERM)
+    #expect(late.becomeReady() == SIGTERM)
+    let inTime = signals()
+    #expect(inTime.becomeReady() == nil)
+    inTime.receive(SIGINT)
+    #expect(inTime.stop == SIGINT)
+  }
+
+  @Test(
+    "A server that has just started leaves without the export, for which it has no time, and was never ready")
+  func noExport() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "hearth-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: directory) }
+    var configuration = HearthConfiguration.forTesting()
+    configuration.exportOnExit = directory.path
+    let server = HearthServer(configuration, log: log)
+    let listeners = try await server.start()
+    let signals = signals()
+    signals.receive(SIGTERM)
+    let wasReady = NIOLockedValueBox(false)
+    let failure = await #expect(throws: HearthServer.StoppedBeforeReady.self) {
+      try await HearthServer.serve(server, listeners, signals) { _ in wasReady.withLockedValue { $0 = true } }
+    }
+    #expect(failure?.exitCode == 128 + SIGTERM)
+    #expect(!wasReady.withLockedValue { $0 })
+    #expect(server.listeners.isEmpty)
+    #expect(!FileManager.default.fileExists(atPath: directory.path))
+  }
+}
