@@ -45,4 +45,36 @@ struct TurnTests {
     let all = try await run(batch, turnTime: .seconds(600))
     #expect(all.held.isEmpty && all.executed.count == batch.count)
   }
+
+  @Test("What was put off has its turn, however much that is new comes with every batch")
+  func age() async throws {
+    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    var staging = StagingLimits()
+    staging.turnTime = .zero
+    let sequencer = Sequencer(
+      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+    let queue = OperationQueue()
+    func read(_ number: Int) -> Operation {
+      let connection = ConnectionState(
+        name: "c\(number)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+      return Operation(.get("x", .default), from: .connection(connection, request: Int64(number)))
+    }
+    let first = 5
+    for number in 0..<first { #expect(queue.append(read(number))) }
+    var answered: [Int64] = []
+    for round in 0..<40 {
+      // Two new ones a batch, of which one is carried out.
+      for i in 0..<2 { #expect(queue.append(read(first + 2 * round + i))) }
+      let batch = try #require(await queue.next())
+      let pass = try await rows.execute(validating: nil) { writer in
+        try sequencer.run(batch, in: writer, SessionJournal(), mayHold: true)
+      }.result
+      for operation in pass.executed {
+        if case .connection(_, let request?) = operation.origin { answered.append(request) }
+      }
+      queue.hold(pass.held.map(\.operation))
+      queue.releaseByTurns(pass.held.map(\.operation))
+    }
+    #expect(answered == Array(0..<40))
+  }
 }

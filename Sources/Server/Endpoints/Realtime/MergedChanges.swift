@@ -47,12 +47,15 @@ struct MergedChanges {
   func admits(_ later: MergedChanges) -> Bool { admits(later.changes, later.guarded) }
 
   private func admits(_ later: [(path: Path, value: Node)], _ prioritized: [Path]) -> Bool {
-    let places = Set(later.map(\.path))
-    let rest = changes.filter { change in !MergedChanges.isInside(change.path, places) }
+    var rest: [(path: Path, value: Node)] = []
+    if !prioritized.isEmpty || !guarded.isEmpty {
+      let places = later.map(\.path).sorted()
+      rest = changes.filter { places.position(around: $0.path) == nil }
+    }
     return later.allSatisfy { admits($0.path, $0.value, prioritized, beside: rest) }
   }
 
-  /// - Parameter rest: these changes without those that are replaced.
+  /// - Parameter rest: these changes without those that are replaced, where there are priorities.
   private func admits(
     _ path: Path, _ value: Node, _ prioritized: [Path], beside rest: [(path: Path, value: Node)]
   ) -> Bool {
@@ -75,16 +78,6 @@ struct MergedChanges {
     return !guarded.contains { place in
       place.contains(path) && rest.contains { isOther($0, below: place, path) && $0.value.isEmpty }
     }
-  }
-
-  /// Whether a place is one of some, or lies inside one.
-  private static func isInside(_ path: Path, _ places: Set<Path>) -> Bool {
-    var above: Path? = path
-    while let place = above {
-      if places.contains(place) { return true }
-      above = place.parent
-    }
-    return false
   }
 
   /// Whether a place is one of these changes, or lies inside one, with a value.

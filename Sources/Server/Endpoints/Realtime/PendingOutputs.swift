@@ -127,17 +127,29 @@ struct PendingOutputs {
     }
   }
 
+  /// The most pairs of changes that are compared to see whether two messages can be one.
+  private static let mostCompared = 1_024
+
   /// Has the last message of a tag become part of the one before it, once what stood in the way was replaced.
   private mutating func fold(_ number: Int, _ tag: Int64?) {
     var number = number
     while let before = entries[position(number)].before, before >= mostTaken,
       case .merged(_, let later) = entries[position(number)].content
     {
+      // Each of one is held against each of the other, with every push that comes.
+      let most = min(
+        MergedChanges.most - later.changes.count, PendingOutputs.mostCompared / max(later.changes.count, 1))
+      switch entries[position(before)].content {
       // A first value is told before its listen is answered: what could not be added to it at once comes behind.
-      if case .output(.push(let first)) = entries[position(before)].content, first.isFirst { return }
-      guard var earlier = message(before, for: .root),
-        earlier.changes.count + later.changes.count <= MergedChanges.most, earlier.admits(later)
-      else { return }
+      case .output(.push(let first)) where !first.isFirst && first.changeCount <= most: break
+      case .merged(_, let changes) where changes.changes.count <= most: break
+      case .output, .merged, .nothing: return
+      }
+      guard var earlier = message(before, for: .root) else { return }
+      guard earlier.admits(later) else {
+        // Not put together anew with the next push.
+        return replace(before, by: .merged(tag: tag, earlier))
+      }
       replace(before, by: .nothing)
       earlier.add(later)
       replace(before, by: .merged(tag: tag, earlier))

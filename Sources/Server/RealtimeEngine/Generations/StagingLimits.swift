@@ -8,8 +8,8 @@ struct StagingLimits: Sendable {
   /// The most rows, and bytes of them, that one step aside reads.
   var pieceRows = 2_048
   var pieceBytes = 256 << 10
-  /// How long the operations of one batch read, or build indexes, before the others of this kind wait for the next. The
-  /// first goes in any case, so that what is not read aside goes on.
+  /// How long the operations of one batch read, or build indexes, before the others of this kind wait for the next. One
+  /// goes in any case: the one that has waited longest.
   var turnTime = Duration.milliseconds(8)
   /// The largest value, in bytes of JSON, that an operation hashes or puts into an order in the sequencer.
   var preparedBytes = 256 << 10

@@ -3,10 +3,11 @@
 import RealtimeModel
 
 extension Operation {
-  /// Whether it reads, or works in the background, so that others may pass it when a batch has taken long enough.
+  /// Whether it reads, or works in the background, so that others may pass it when a batch has taken long enough. Not what
+  /// was read aside already.
   var takesTurns: Bool {
     switch action {
-    case .get, .getShallow, .listen, .buildIndexes: true
+    case .get, .getShallow, .listen, .buildIndexes: largeRead == nil
     default: false
     }
   }

@@ -87,6 +87,8 @@ struct Operation: Sendable {
   var largeRead: Result<LargeRead, RealtimeError>?
   /// How many large reads it has waited for.
   var largeReads = 0
+  /// How many batches had no time left for it.
+  var turnsLost = 0
   /// How the listen that it is starts, if its value still is what was looked at.
   var firstPush: ListenAnswer.Prepared?
   /// The database, which stays in memory while something is on its way to it.

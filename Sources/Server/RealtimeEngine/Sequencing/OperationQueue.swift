@@ -140,6 +140,18 @@ final class OperationQueue: Sendable {
     }
   }
 
+  /// Has held operations go on whose batch had no time left for them. Those that lost most turns come first: what is new
+  /// does not overtake them again and again.
+  func releaseByTurns(_ operations: [Operation]) {
+    for (_, operation) in operations.enumerated().sorted(by: { first, second in
+      (second.element.turnsLost, first.offset) < (first.element.turnsLost, second.offset)
+    }) {
+      var operation = operation
+      operation.turnsLost += 1
+      release(operation)
+    }
+  }
+
   /// Changes the state, and hands over to the consumer what it waits for.
   private func change<Result>(_ work: (inout State) -> Result) -> Result {
     let (result, consumer) = state.withLock { state -> (Result, CheckedContinuation<[Operation]?, Never>?) in

@@ -107,6 +107,10 @@ struct Pump: Sendable {
   private func putOff(_ held: [HeldOperation]) {
     guard !held.isEmpty else { return }
     queue.hold(held.map(\.operation))
+    queue.releaseByTurns(
+      held.compactMap { first in
+        if case .turn = first.reason { first.operation } else { nil }
+      })
     for first in held {
       switch first.reason {
       case .hash(let node): hashes.examine(first, node) { [queue] in queue.release($0) }
@@ -119,8 +123,7 @@ struct Pump: Sendable {
       case .values(let imported, let path, let places):
         Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
       case .reading(let path, let read): reading.add(first.operation, path, read)
-      case .turn: queue.release(first.operation)
-      case .behindAnother: break
+      case .turn, .behindAnother: break
       }
     }
   }

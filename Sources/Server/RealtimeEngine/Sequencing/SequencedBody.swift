@@ -22,6 +22,8 @@ struct SequencedBody {
   private var heldConnections: Set<ObjectIdentifier> = []
   /// How long operations have read so far.
   private var reading = Duration.zero
+  /// The most turns that an operation of this batch has lost, until it has its turn.
+  var mostTurnsLost = 0
   /// How many listens were decided again for callers that changed.
   private var decidedAgain = 0
   /// Whether operations may be put off.
@@ -70,10 +72,17 @@ struct SequencedBody {
     }
   }
 
-  /// Performs an operation, unless others of its kind have held up the writes of this batch for long enough.
+  /// Performs an operation, unless others of its kind have held up the writes of this batch for long enough. The one that
+  /// lost most turns goes before all others and in any case: what is new does not overtake it. What was read aside waits
+  /// no longer, since all that changes meanwhile has to be applied to it.
   private mutating func takeTurn(_ operation: Operation) throws {
     guard mayHold, operation.takesTurns else { return try perform(operation) }
-    if reading > .zero, reading >= sequencer.generations.limits.turnTime { throw PutOff(reason: .turn) }
+    if operation.turnsLost < mostTurnsLost
+      || reading > .zero && reading >= sequencer.generations.limits.turnTime
+    {
+      throw PutOff(reason: .turn)
+    }
+    mostTurnsLost = 0
     let start = ContinuousClock.now
     defer { reading += ContinuousClock.now - start }
     try perform(operation)

@@ -60,6 +60,9 @@ final class Sequencer: @unchecked Sendable {
   ) throws -> Pass {
     var held: Set<Int> = []
     var pass = try run(in: writer, journal, mayHold: mayHold) { body in
+      for operation in operations where operation.takesTurns {
+        body.mostTurnsLost = max(body.mostTurnsLost, operation.turnsLost)
+      }
       for (position, operation) in operations.enumerated() {
         let before = body.held.count
         try body.run(operation)
