@@ -37,11 +37,22 @@ def passes(case, flags):
     return False
 
 
+def is_whole(log):
+    """Whether the run of tests that a log tells of began and came to its end."""
+    text = log.read_text(errors="replace")
+    begun = len(re.findall(r"^◇ Test run started", text, re.MULTILINE))
+    ended = len(re.findall(r"^[✔✘] Test run with \d+ tests?", text, re.MULTILINE))
+    return 0 < begun <= ended
+
+
+def ran(processes):
+    """Whether the tests ran to their end in so many processes, each of which has a log of its own if there are several."""
+    logs = sorted(RESULTS.glob("swift-*.log")) or [RESULTS / "swift.log"]
+    return len(logs) >= processes and all(is_whole(log) for log in logs)
+
+
 def main(times, flags):
-    log = (RESULTS / "swift.log").read_text(errors="replace")
-    begun = len(re.findall(r"^◇ Test run started", log, re.MULTILINE))
-    ended = len(re.findall(r"^[✔✘] Test run with \d+ tests?", log, re.MULTILINE))
-    if begun == 0 or ended < begun:
+    if not ran(2 if sys.platform == "linux" else 1):
         print("The run did not come to its end: nothing is run again.")
         return 1
     unsteady = []

@@ -94,4 +94,36 @@ struct LongScanTests {
       #expect(store.takeCount() < 2 * Self.rows + 1_100, "query \(index)")
     }
   }
+
+  @Test("a listener who is gone is not read for on, also where nothing is sent")
+  func listenerGone() async throws {
+    let (fixture, store) = try await filled()
+    let hub = try await fixture.engine.database(fixture.database).hub
+    /// What a listener costs, if it goes once so many rows were read, or stays until it has all.
+    func cost(_ target: WatchTarget, until rows: Int? = nil) async throws -> (rows: Int, token: [UInt8]) {
+      _ = store.takeCount()
+      let client = WatchClient()
+      let stream = try await fixture.watch(client)
+      if let rows { store.once(rows) { stream.close() } }
+      stream.addTarget(target)
+      if rows == nil {
+        try await eventually("it is current") { !client.view.snapshots.isEmpty }
+        stream.close()
+      }
+      try await eventually("the stream has ended") { hub.streamCount == 0 }
+      return (store.takeCount(), client.view.token)
+    }
+    for (index, query) in Self.queries.enumerated() {
+      let fresh = WatchTarget(id: 2, fixture.selection(query))
+      let token = try await cost(fresh).token
+      let resumed = WatchTarget(
+        id: 2, fixture.selection(query), start: .resumeToken(token), expectedCount: 5)
+      // Its documents before are counted, and then those that there are.
+      let whole = try await cost(resumed).rows
+      for (target, rows) in [(fresh, whole / 8), (resumed, whole / 8), (resumed, whole * 5 / 8)] {
+        let read = try await cost(target, until: rows).rows
+        #expect(read >= rows && read < rows + 2 * Self.rows + 1_100, "query \(index): \(read) of \(whole)")
+      }
+    }
+  }
 }

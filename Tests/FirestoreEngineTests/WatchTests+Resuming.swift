@@ -139,90 +139,123 @@ extension WatchTests {
     }
   }
 
-  /// What a client that says how many documents it had is told when it resumes.
+  /// What a client that says how many documents it had, and has those it was said to hold, is told when it resumes.
   private func resume(
-    _ fixture: EngineFixture, _ query: WatchTarget.Selection, from token: [UInt8], expecting: Int?
-  ) async throws -> WatchClient {
+    _ fixture: EngineFixture, _ query: WatchTarget.Selection, from token: [UInt8], expecting: Int?,
+    holding documents: [ResourcePath: StoredDocument] = [:]
+  ) async throws -> WatchClient.View {
     let client = WatchClient()
+    client.assume([2: documents])
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: expecting))
     try await eventually("it is current") { !client.view.snapshots.isEmpty }
     #expect(client.view.violations.isEmpty)
     stream.close()
-    return client
+    return client.view
   }
 
-  private func token(_ fixture: EngineFixture, _ query: WatchTarget.Selection) async throws -> [UInt8] {
+  /// What a client knows that listens for the first time.
+  private func listen(
+    _ fixture: EngineFixture, _ query: WatchTarget.Selection
+  ) async throws -> (token: [UInt8], documents: [ResourcePath: StoredDocument]) {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, query))
     try await eventually("it is current") { !client.view.snapshots.isEmpty }
     stream.close()
-    return client.view.token
+    return (client.view.token, client.view.documents[2] ?? [:])
+  }
+
+  /// What was said, a letter each: add, reset, document, filter, current, no change.
+  private func order(_ view: WatchClient.View) -> String {
+    String(
+      view.responses.map { response -> Character in
+        switch response {
+        case .targetChange(let change):
+          switch change.kind {
+          case .add: "a"
+          case .reset: "r"
+          case .current: "c"
+          default: "n"
+          }
+        case .existenceFilter: "f"
+        default: "d"
+        }
+      })
   }
 
   @Test(
-    "a client that had another number of documents than there were gets an existence filter, and the changes alone"
+    "a client that had more documents than there were gets an existence filter behind the changes, one that had fewer gets all"
   )
   func resumeWithOtherCount() async throws {
     let fixture = try EngineFixture()
     for index in 0..<600 {
       try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
     }
+    try await fixture.set("gone/stray", [:])
+    let strays = try await listen(fixture, Self.query(fixture, StructuredQuery(from: [.init("gone")])))
     let ordered = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)])
     var limited = ordered
     limited.limit = 10
     var skipping = ordered
     skipping.offset = 100
-    let cases = [(ordered, 600, 600, "new"), (limited, 10, 10, "new"), (skipping, 500, 500, "d0")]
-    for (structured, before, after, shown) in cases {
+    for structured in [ordered, limited, skipping] {
       let query = Self.query(fixture, structured)
-      let token = try await token(fixture, query)
+      let (token, documents) = try await listen(fixture, query)
+      let before = documents.count
       try await fixture.set("c/new", ["n": 10_000])
       try await fixture.delete("c/d8")
-      for expected in [0, 1, before - 1, before + 1] {
-        let client = try await resume(fixture, query, from: token, expecting: expected)
-        let filter = try #require(client.view.filters[2], "\(expected)")
-        #expect(filter.count == after)
-        #expect((filter.names == nil) == (expected == 0))
-        if let names = filter.names {
-          #expect(names.mightContain(try fixture.name(ResourcePath(["c", shown])).description))
-        }
-        let isReset = client.view.responses.contains {
-          if case .targetChange(let change) = $0 { change.kind == .reset } else { false }
-        }
-        #expect(!isReset)
-        // The filter stands between the changes and the news that these are all.
-        let kinds = client.view.responses.map { response -> Character in
-          switch response {
-          case .targetChange(let change): change.kind == .add ? "a" : change.kind == .current ? "c" : "n"
-          case .existenceFilter: "f"
-          default: "d"
-          }
-        }
-        let order = String(kinds)
-        #expect(order.wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(order)")
+      let now = Set(try await fixture.query(structured).map(\.name.path))
+      for expected in [0, 1, before - 1] {
+        let held = Dictionary(uniqueKeysWithValues: documents.prefix(expected).map { ($0.key, $0.value) })
+        let view = try await resume(fixture, query, from: token, expecting: expected, holding: held)
+        #expect(Set(view.documents[2]?.keys.map { $0 } ?? []) == now)
+        #expect(order(view).wholeMatch(of: #/ard+fcn+/#) != nil, "\(order(view))")
+        #expect(view.filters[2]?.count == now.count)
       }
+      let more = documents.merging(strays.documents) { $1 }
+      #expect(more.count == before + 1)
+      let view = try await resume(fixture, query, from: token, expecting: before + 1, holding: more)
+      let filter = try #require(view.filters[2])
+      #expect(filter.count == now.count && view.documents[2]?.count == now.count + 1)
+      // The client drops what is none, and then has as many as there are.
+      let names = try #require(filter.names)
+      let kept = (view.documents[2] ?? [:]).values.filter { names.mightContain($0.name.description) }
+      #expect(Set(kept.map(\.name.path)) == now)
+      // The filter stands between the changes and the news that these are all.
+      #expect(order(view).wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(order(view))")
       for expected in [before, EngineLimits.resumeCountDocuments + 1, -1, nil] {
-        let client = try await resume(fixture, query, from: token, expecting: expected)
-        #expect(client.view.filters[2] == nil, "\(String(describing: expected))")
+        let view = try await resume(fixture, query, from: token, expecting: expected, holding: documents)
+        #expect(view.filters[2] == nil && view.resets == 0, "\(String(describing: expected))")
+        #expect(Set(view.documents[2]?.keys.map { $0 } ?? []) == now)
       }
       try await fixture.delete("c/new")
       try await fixture.set("c/d8", ["n": 8])
     }
   }
 
-  @Test("a single document that a client had wrongly, or lacks, is told by the filter's count")
+  @Test("documents that a client had wrongly are told by the filter's count, those that it lacks are sent")
   func resumeDocumentWithOtherCount() async throws {
-    let fixture = try EngineFixture()
-    try await fixture.set("c/there", [:])
-    for (id, count) in [("there", 1), ("gone", 0)] {
-      let target = WatchTarget.Selection.documents([try fixture.name(ResourcePath(["c", id]))])
-      let token = try await token(fixture, target)
-      let agreeing = try await resume(fixture, target, from: token, expecting: count)
-      #expect(agreeing.view.filters[2] == nil)
-      let other = try await resume(fixture, target, from: token, expecting: 1 - count)
-      #expect(other.view.filters[2]?.count == count)
+    let store = CountingStore(try MemoryStore())
+    let fixture = try EngineFixture(store: store)
+    for id in ["there", "also"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
+    for (ids, count) in [(["there"], 1), (["gone"], 0), (["also", "gone", "there"], 2)] {
+      let target = WatchTarget.Selection.documents(try ids.map { try fixture.name(ResourcePath(["c", $0])) })
+      let (token, documents) = try await listen(fixture, target)
+      #expect(documents.count == count)
+      _ = store.takeCount()
+      let agreeing = try await resume(fixture, target, from: token, expecting: count, holding: documents)
+      #expect(agreeing.filters[2] == nil && order(agreeing).wholeMatch(of: #/acn+/#) != nil)
+      // Each is read as it was and as it is.
+      let rows = store.takeCount()
+      #expect(rows == 2 * ids.count, "\(rows) rows")
+      let more = try await resume(fixture, target, from: token, expecting: count + 1, holding: documents)
+      #expect(more.filters[2]?.count == count && order(more).wholeMatch(of: #/afcn+/#) != nil)
+      #expect(store.takeCount() == rows)
+      guard count > 0 else { continue }
+      let fewer = try await resume(fixture, target, from: token, expecting: count - 1)
+      #expect(fewer.resets == 1 && fewer.documents[2]?.keys == documents.keys)
+      #expect(fewer.filters[2]?.count == count)
     }
   }
 }

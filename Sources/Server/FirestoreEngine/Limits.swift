@@ -114,8 +114,8 @@ extension EngineLimits {
   /// Commits that a resumed target reads from the log; if there are more, it is reset.
   public static let resumeRecords = 10_000
   /// Documents of a resumed target that are counted, to tell a client that had another number of them. Of a target that
-  /// is said to have had more, only what has changed is looked at.
-  public static let resumeCountDocuments = 10_000
+  /// is said to have had more, only what has changed is looked at. Counting reads them.
+  public static let resumeCountDocuments = 1_000
   /// Names in an existence filter, by their bytes; beyond that it holds the count alone.
   public static let filterNameBytes = 8 << 20
   /// Answers handed to a Listen stream's output at once.

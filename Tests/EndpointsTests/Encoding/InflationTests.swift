@@ -77,6 +77,16 @@ struct InflationTests {
     #expect(isDamaged(failure(Packer.pack([1]), .deflate)))
   }
 
+  @Test(
+    "what is unpacked takes about as much memory as it is counted for",
+    arguments: [0, 1, 3, 100, 5_000, 70_000])
+  func room(count: Int) throws {
+    let packed = ByteBuffer(bytes: Packer.pack([UInt8](repeating: 1, count: count)))
+    let unpacked = try Inflation.unpack(packed, .gzip, limit: Self.limit)
+    #expect(unpacked.readableBytes == count)
+    #expect(unpacked.storageCapacity <= 2 * count)
+  }
+
   @Test("on an event loop only what is little work is unpacked")
   func atOnce() throws {
     let small = ByteBuffer(bytes: Packer.pack([1, 2, 3]))

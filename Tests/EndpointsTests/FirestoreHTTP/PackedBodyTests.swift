@@ -47,8 +47,11 @@ struct PackedBodyTests {
       let plain = try await reply(server, "\(Self.docs)/c?documentId=plain", document("y"), "identity")
       #expect(plain.status == 200)
       // Nothing is nothing, however it is said to be packed.
-      let none = try await server.rest("GET", "\(Self.docs)/c/plain", headers: ["Content-Encoding: gzip"])
-      #expect(none.status == 200)
+      for encoding in ["gzip", "utf-8", "br"] {
+        let none = try await server.rest(
+          "GET", "\(Self.docs)/c/plain", headers: ["Content-Encoding: \(encoding)"])
+        #expect(none.status == 200)
+      }
     }
   }
 
@@ -67,6 +70,33 @@ struct PackedBodyTests {
       let statuses = text.split(separator: "HTTP/1.1 ").map { String($0.prefix(3)) }
       #expect(statuses == ["200", "200", "400", "200"])
     }
+  }
+
+  @Test("a connection that ends before its body is unpacked holds it no longer, and those behind are served")
+  func givenUp() async throws {
+    var limits = PortLimits()
+    limits.memory = PeerMemory(limit: 64 << 20)
+    let echo = try await EchoPort.start(limits: limits)
+    let noise = Packer.pack((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
+    try await BusyThreads.whileUnpacking { busy in
+      for _ in 0..<3 {
+        let connection = try await RawConnection.connect(port: echo.port.port)
+        try await post(connection, "\(Self.docs):commit", noise, "gzip")
+        #expect(try await eventually { limits.memory.used > 1_900_000 })
+        try await connection.reset()
+        #expect(try await eventually { limits.memory.used == 0 })
+      }
+      let connection = try await RawConnection.connect(port: echo.port.port)
+      try await post(connection, "\(Self.docs):commit", noise, "gzip")
+      #expect(try await eventually { limits.memory.used > 1_900_000 })
+      busy.free()
+      // It is unpacked, and is no JSON.
+      let reply = try RESTClient.parse(try await connection.textUntilClose())
+      #expect(reply.status >= 400 && reply.status != 415)
+      #expect(!reply.body.contains("cannot be unpacked"))
+      #expect(try await eventually { limits.memory.used == 0 })
+    }
+    await echo.stop()
   }
 
   @Test("what stands for more than the limit is refused as a body of that size is")

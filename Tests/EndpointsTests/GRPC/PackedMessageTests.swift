@@ -128,19 +128,97 @@ struct PackedMessageTests {
     try await withEcho(limits) { client in
       var calls: [GRPCTestCall] = []
       for _ in 0..<4 {
-        let call = try await open(client)
-        // Without its end, so that it is kept.
-        try await call.send(raw: framed(Packer.bomb(3 << 20)))
+        let call = try await open(client, "Hang")
+        try await call.send(raw: framed(Packer.bomb(3 << 20)), endStream: true)
         calls.append(call)
       }
-      var refused = 0
-      while refused < 2 {
-        for call in calls where call.hasNews {
-          if try await call.status().code == .resourceExhausted { refused += 1 }
-        }
-        try await Task.sleep(for: .milliseconds(5))
-      }
+      for call in calls[2...] { #expect(try await call.status().code == .resourceExhausted) }
+      #expect(!calls[0].hasNews && !calls[1].hasNews)
       #expect(try await status(client, Packer.pack([1])) == .ok)
+    }
+  }
+
+  @Test("The only message of a request is kept as it came until the request is whole")
+  func unfinished() async throws {
+    var limits = PortLimits()
+    limits.memory = PeerMemory(limit: 64 << 20)
+    try await withEcho(limits) { client in
+      var calls: [GRPCTestCall] = []
+      for _ in 0..<4 {
+        let call = try await open(client)
+        try await call.send(raw: framed(Packer.bomb(6 << 20)))
+        calls.append(call)
+      }
+      // As large a message, behind those.
+      #expect(try await status(client, Packer.bomb(6 << 20)) == .ok)
+      #expect(try await eventually { limits.memory.used < 1 << 20 }, "\(limits.memory.used)")
+      for call in calls {
+        #expect(!call.hasNews)
+        try await call.halfClose()
+        #expect(try await call.status() == .ok)
+      }
+      // One that is too many is refused when it comes.
+      let call = try await open(client)
+      try await call.send(raw: framed(Packer.pack([1])))
+      try? await call.send(raw: framed(Packer.pack([2])))
+      #expect(try await call.status().code == .internal)
+      // Without any, there is nothing to unpack.
+      let none = try await open(client)
+      try await none.halfClose()
+      #expect(try await none.status().code == .internal)
+    }
+  }
+
+  @Test("A call that ends before its message is unpacked holds it no longer, be it reset or out of time")
+  func givenUpEarly() async throws {
+    var limits = PortLimits()
+    limits.memory = PeerMemory(limit: 64 << 20)
+    let noise = Packer.pack((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
+    try await withEcho(limits) { client in
+      try await BusyThreads.whileUnpacking { busy in
+        // The first is handed to the threads, which are busy; others wait on the connection.
+        for method in ["Echo", "Converse", "Echo"] {
+          let call = try await open(client, method)
+          try await call.send(raw: framed(noise), endStream: true)
+          #expect(try await eventually { limits.memory.used > 1_900_000 })
+          try await call.reset()
+          #expect(try await eventually { limits.memory.used < 1 << 20 })
+        }
+        let late = try await client.open(
+          "Echo", service: EchoPort.service, metadata: [("grpc-encoding", "gzip")],
+          timeout: GRPCTimeout(nanoseconds: 300_000_000))
+        try? await late.send(raw: framed(noise), endStream: true)
+        #expect(try await late.status().code == .deadlineExceeded)
+        #expect(try await eventually { limits.memory.used < 1 << 20 })
+        let gone = try await GRPCTestClient.connect(port: try #require(client.channel.remoteAddress?.port))
+        let lost = try await open(gone, "Echo")
+        try await lost.send(raw: framed(noise), endStream: true)
+        #expect(try await eventually { limits.memory.used > 1_900_000 })
+        await gone.close()
+        #expect(try await eventually { limits.memory.used < 1 << 20 })
+        busy.free()
+        #expect(try await status(client, noise) == .ok)
+      }
+    }
+  }
+
+  @Test("A request that arrived whole in time is not late, however long its message waits to be unpacked")
+  func notLate() async throws {
+    var limits = PortLimits()
+    limits.http2.requestTimeout = .milliseconds(200)
+    let noise = Packer.pack((0..<50_000).map { _ in UInt8.random(in: 0...255) })
+    try await withEcho(limits) { client in
+      try await BusyThreads.whileUnpacking { busy in
+        let call = try await open(client)
+        try await call.send(raw: framed(noise))
+        try await call.halfClose()
+        let unfinished = try await open(client)
+        try await unfinished.send(raw: framed(noise))
+        #expect(try await unfinished.status().code == .deadlineExceeded)
+        #expect(!call.hasNews)
+        busy.free()
+        #expect(try await call.status() == .ok)
+      }
     }
   }
 

@@ -253,12 +253,14 @@ struct StreamErrorTests {
     var limits = PortLimits()
     limits.memory = PeerMemory(limit: 32 << 10)
     limits.freeBytes = 64 << 10
-    try await withConnection(limits) { _, client in
-      let head = try largeHead(client, 1, FrameConnection.call("Echo"), 200_000, end: true)
-      // Without its last frames.
-      try await client.send(Array(head.dropLast(40_000)))
-      let frames = try await client.frames { _ in false }
-      #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
+    // Without its last frames; less than a connection's allowance, which is for requests, without its last byte.
+    for (bytes, missing) in [(200_000, 40_000), (60_000, 1)] {
+      try await withConnection(limits) { _, client in
+        let head = try largeHead(client, 1, FrameConnection.call("Echo"), bytes, end: true)
+        try await client.send(Array(head.dropLast(missing)))
+        let frames = try await client.frames { _ in false }
+        #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
+      }
     }
   }
 

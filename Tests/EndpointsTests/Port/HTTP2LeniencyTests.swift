@@ -61,4 +61,32 @@ struct HTTP2LeniencyTests {
       #expect(little == nil && all == (owed > 0 ? owed : nil) && leniency.owed == 0)
     }
   }
+
+  @Test("A field block counts until its last frame has come whole", arguments: [1, 7, 100_000])
+  func fieldBlocks(size: Int) {
+    /// What is counted behind each frame's header, before its last byte and behind it.
+    func counts(_ lengths: [Int]) -> [Int] {
+      var leniency = HTTP2Leniency()
+      func pass(_ bytes: [UInt8]) -> Int {
+        for start in stride(from: 0, to: bytes.count, by: size) {
+          _ = leniency.pass(ByteBuffer(bytes: bytes[start..<min(bytes.count, start + size)]))
+        }
+        return leniency.fieldBlockBytes
+      }
+      var found = [pass(Raw.opening)]
+      for (index, length) in lengths.enumerated() {
+        let frame = Raw.frame(
+          type: index == 0 ? 1 : 9, flags: index == lengths.count - 1 ? 4 : 0, stream: 1,
+          Array(repeating: 0, count: length))
+        found.append(pass(Array(frame.prefix(9))))
+        if length > 1 { found.append(pass(Array(frame[9..<8 + length]))) }
+        if length > 0 { found.append(pass(Array(frame.suffix(1)))) }
+      }
+      return found + [pass(Raw.ping)]
+    }
+    #expect(counts([100]) == [0, 100, 100, 0, 0])
+    #expect(counts([100, 50, 200]) == [0, 100, 100, 100, 150, 150, 150, 350, 350, 0, 0])
+    #expect(counts([100, 0]) == [0, 100, 100, 100, 0, 0])
+    #expect(counts([0, 16_384]) == [0, 0, 16_384, 16_384, 0, 0])
+  }
 }

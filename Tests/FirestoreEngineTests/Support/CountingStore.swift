@@ -7,8 +7,9 @@ import OrderedStore
 /// Counts rows looked up and rows visited by scans, in all databases of a store.
 final class CountingStore: OrderedStore {
   private let base: any OrderedStore
-  fileprivate let rows = Guarded(0)
-  fileprivate let largest = Guarded(0)
+  private let rows = Guarded(0)
+  private let largest = Guarded(0)
+  private let act = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
 
   init(_ base: any OrderedStore) { self.base = base }
 
@@ -28,8 +29,27 @@ final class CountingStore: OrderedStore {
     }
   }
 
+  /// Does something once, as soon as so many rows were read since they were taken.
+  func once(_ rows: Int, _ action: @escaping @Sendable () -> Void) {
+    act.withLock { $0 = (rows, action) }
+  }
+
+  fileprivate func note(_ count: Int) {
+    let sum = rows.withLock { rows in
+      rows += count
+      return rows
+    }
+    largest.withLock { $0 = max($0, count) }
+    let action = act.withLock { act -> (@Sendable () -> Void)? in
+      guard let due = act, due.rows <= sum else { return nil }
+      act = nil
+      return due.action
+    }
+    action?()
+  }
+
   func database(named name: String, history: HistoryWindow) async throws -> any OrderedDatabase {
-    CountingDatabase(try await base.database(named: name, history: history), rows, largest)
+    CountingDatabase(try await base.database(named: name, history: history), self)
   }
 
   func databaseExists(named name: String) async throws -> Bool { try await base.databaseExists(named: name) }
@@ -40,13 +60,11 @@ final class CountingStore: OrderedStore {
 
 private final class CountingDatabase: OrderedDatabase {
   private let base: any OrderedDatabase
-  private let rows: Guarded<Int>
-  private let largest: Guarded<Int>
+  private let store: CountingStore
 
-  init(_ base: any OrderedDatabase, _ rows: Guarded<Int>, _ largest: Guarded<Int>) {
+  init(_ base: any OrderedDatabase, _ store: CountingStore) {
     self.base = base
-    self.rows = rows
-    self.largest = largest
+    self.store = store
   }
 
   var name: String { base.name }
@@ -56,13 +74,9 @@ private final class CountingDatabase: OrderedDatabase {
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    try await base.read(at: version) { [rows, largest] view in
+    try await base.read(at: version) { [store] view in
       let counting = CountingView(view)
-      defer {
-        let count = counting.visited + counting.lookedUp
-        rows.withLock { $0 += count }
-        largest.withLock { $0 = max($0, count) }
-      }
+      defer { store.note(counting.visited + counting.lookedUp) }
       return try body(counting)
     }
   }

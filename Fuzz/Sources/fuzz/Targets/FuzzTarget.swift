@@ -4,7 +4,7 @@
 /// A target, by the name of its corpus.
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
-  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export
+  case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation
 
   /// Runs the target on an input.
   /// - Throws: ``PropertyFailure`` for a property that does not hold.
@@ -24,6 +24,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case .realtimequery: try fuzzRealtimeQuery(input)
     case .query: try fuzzQuery(input)
     case .export: try fuzzExport(input)
+    case .inflation: try fuzzInflation(input)
     }
   }
 }

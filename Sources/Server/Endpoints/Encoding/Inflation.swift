@@ -78,7 +78,9 @@ enum Inflation {
       }
     }
     if let failure { throw failure }
-    return unpacked
+    // It is counted as its length: a small one does not keep a whole piece.
+    let isLoose = unpacked.storageCapacity > 2 * unpacked.readableBytes
+    return isLoose ? ByteBuffer(bytes: unpacked.readableBytesView) : unpacked
   }
 
   private static func fill(

@@ -27,6 +27,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   let service: any PlainHTTPService
   let port: PortLimits
   let memory: PeerMemoryAccount
+  private(set) lazy var inflations = InflationQueue()
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0

@@ -20,6 +20,8 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private var body = ByteBuffer()
   private var bodyLimit = 0
   private var heldBytes = 0
+  /// The body that is being unpacked elsewhere.
+  private var unpacking: InflationQueue.Job?
   private var requestEnded = false
   /// Whether this connection or stream takes nothing more after the answer under way.
   private var isLast = false
@@ -117,32 +119,46 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     case .end:
       requestEnded = true
       guard let head, !isAnswered else { return }
+      // Nothing is nothing, however it is said to be packed.
+      guard body.readableBytes > 0 else { return serve(head, context) }
       switch HTTPPacking(head.headers) {
       case .none: serve(head, context)
-      case .packed(let packing) where body.readableBytes > 0: unpack(packing, head, context)
-      case .packed: serve(head, context)
+      case .packed(let packing): unpack(packing, head, context)
       case .unknown(let name): write(HTTPPacking.refusal(of: name))
       }
     }
   }
 
-  /// Unpacks the body, then serves the request.
+  /// Unpacks the body, at once or on a thread that may be kept busy, then serves the request.
   private func unpack(_ packing: Packing, _ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
     isAnswered = true
-    let unpacked = HTTPPacking.unpack(body, packing, limit: bodyLimit, on: context.eventLoop)
-    unpacked.assumeIsolated().whenComplete { result in
-      // A request that was given up meanwhile has no head any more, since one follows the other's answer.
-      guard let context = self.context, self.head != nil else { return }
-      self.isAnswered = false
-      do {
-        let body = try result.get()
-        try self.shared.hold(body.readableBytes, insteadOf: self.heldBytes)
-        self.heldBytes = body.readableBytes
-        self.body = body
-        self.serve(head, context)
-      } catch {
-        self.write(.error(error as? FirestoreError ?? .unavailable("The server is shutting down.")))
+    let limit = bodyLimit
+    do throws(Inflation.Failure) {
+      if let unpacked = try Inflation.atOnce(body, packing, limit: limit) {
+        return serveUnpacked(.success(unpacked), head)
       }
+    } catch {
+      return serveUnpacked(.failure(FirestoreError(error, limit)), head)
+    }
+    let job = InflationQueue.Job(body, packing, limit: limit, on: context.eventLoop) { outcome in
+      self.unpacking = nil
+      self.serveUnpacked(outcome.mapError { FirestoreError($0, limit) }, head)
+    }
+    body = ByteBuffer()
+    unpacking = job
+    shared.inflations.add(job)
+  }
+
+  private func serveUnpacked(_ unpacked: Result<ByteBuffer, FirestoreError>, _ head: HTTPRequestHead) {
+    guard let context else { return }
+    do throws(FirestoreError) {
+      let unpacked = try unpacked.get()
+      try shared.hold(unpacked.readableBytes, insteadOf: heldBytes)
+      heldBytes = unpacked.readableBytes
+      body = unpacked
+      serve(head, context)
+    } catch {
+      write(.error(error))
     }
   }
 
@@ -186,11 +202,14 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     write(answer)
   }
 
-  /// Gives back what the request's body held.
+  /// Gives back what the request's body held, once nothing holds it.
   private func release() {
     body = ByteBuffer()
-    shared.release(heldBytes)
+    let held = heldBytes
     heldBytes = 0
+    guard let unpacking else { return shared.release(held) }
+    self.unpacking = nil
+    shared.inflations.giveUp(unpacking) { [shared] in shared.release(held) }
   }
 
   private func serve(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {

@@ -1,9 +1,7 @@
 // Bodies of requests that come compressed (Content-Encoding), as Google's own front ends take them.
 
 import FirestoreModel
-import NIOCore
 import NIOHTTP1
-import NIOPosix
 
 /// How a request's body is to be read.
 enum HTTPPacking {
@@ -36,26 +34,6 @@ enum HTTPPacking {
     answer.headers.add(name: "accept-encoding", value: "gzip, deflate")
     return answer
   }
-
-  /// Unpacks a body, at once or on a thread that may be kept busy; tells the outcome on the event loop.
-  static func unpack(
-    _ body: ByteBuffer, _ packing: Packing, limit: Int, on eventLoop: any EventLoop
-  ) -> EventLoopFuture<ByteBuffer> {
-    do throws(Inflation.Failure) {
-      if let unpacked = try Inflation.atOnce(body, packing, limit: limit) {
-        return eventLoop.makeSucceededFuture(unpacked)
-      }
-    } catch {
-      return eventLoop.makeFailedFuture(FirestoreError(error, limit))
-    }
-    return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
-      do throws(Inflation.Failure) {
-        return try Inflation.unpack(body, packing, limit: limit)
-      } catch {
-        throw FirestoreError(error, limit)
-      }
-    }
-  }
 }
 
 extension FirestoreError {
@@ -65,7 +43,7 @@ extension FirestoreError {
   }
 
   /// The error of a body that was not unpacked.
-  fileprivate init(_ failure: Inflation.Failure, _ limit: Int) {
+  init(_ failure: Inflation.Failure, _ limit: Int) {
     switch failure {
     case .tooLarge: self = .payloadTooLarge(limit)
     case .damaged(let reason):

@@ -20,7 +20,7 @@ struct HTTP2Leniency {
 
   private static let headerBytes = 9
   /// Of a larger frame the handler behind has to tell the client: it was never allowed.
-  private static let largestFrame = 16 << 10
+  static let largestFrame = 16 << 10
   private static let dependencyBytes = 4
   /// Resets that are remembered, the latest of them.
   private static let mostResets = 100
@@ -33,8 +33,10 @@ struct HTTP2Leniency {
   private var dependency: Int?
   private var hasBegun = false
   private var isInFieldBlock = false
-  /// The bytes of a field block that goes on in another frame: they are kept until it has come whole.
+  /// The bytes of a field block that has not come whole: they are kept until it has.
   private(set) var fieldBlockBytes = 0
+  /// Whether a field block ends with the frame that is coming.
+  private var endsFieldBlock = false
   /// The beginning of a frame's header that has not come whole.
   private var held = ByteBuffer()
   private var resets = CircularBuffer<UInt32>(initialCapacity: 0)
@@ -64,10 +66,12 @@ struct HTTP2Leniency {
         index += step
         left -= step
         seen += step
+        if left == 0 { end() }
         continue
       }
       guard let frame = Self.frame(in: bytes, at: index) else { break }
       begin(frame)
+      if left == 0 { end() }
       if isLeftOut {
         Self.append(&passed, bytes, start..<index)
         start = index + Self.headerBytes
@@ -99,13 +103,14 @@ struct HTTP2Leniency {
     switch frame.type {
     case 1:
       isInFieldBlock = frame.flags & 4 == 0
-      fieldBlockBytes = isInFieldBlock ? frame.length : 0
+      endsFieldBlock = !isInFieldBlock
+      fieldBlockBytes = frame.length
       // Behind the length of the padding, if there is any.
       if frame.flags & 0x20 != 0 { dependency = frame.flags & 8 != 0 ? 1 : 0 }
-    case 9 where frame.flags & 4 != 0:
-      isInFieldBlock = false
-      fieldBlockBytes = 0
-    case 9 where isInFieldBlock: fieldBlockBytes += frame.length
+    case 9 where isInFieldBlock:
+      isInFieldBlock = frame.flags & 4 == 0
+      endsFieldBlock = !isInFieldBlock
+      fieldBlockBytes += frame.length
     case _ where isInFieldBlock: return
     case 0 where resets.contains(frame.stream):
       isLeftOut = true
@@ -116,6 +121,13 @@ struct HTTP2Leniency {
       resets.append(frame.stream)
     default: return
     }
+  }
+
+  /// A frame has come whole.
+  private mutating func end() {
+    guard endsFieldBlock else { return }
+    endsFieldBlock = false
+    fieldBlockBytes = 0
   }
 
   private static func frame(in bytes: ByteBuffer, at index: Int) -> Frame? {

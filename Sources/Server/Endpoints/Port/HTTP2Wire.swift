@@ -51,7 +51,9 @@ final class HTTP2Wire: ChannelDuplexHandler {
     announced = [
       Self.streamsSetting: limits.maximumConcurrentStreams, Self.headersSetting: limits.maximumHeaderListSize,
     ]
-    memory = PeerMemoryAccount(port)
+    // The connection's allowance belongs to its requests. Here one frame is free: the handler behind keeps as much of any
+    // other frame, too, and a small request that comes in two pieces needs no room then.
+    memory = PeerMemoryAccount(port, allowance: HTTP2Leniency.largestFrame)
     opening = HTTP2Opening(limits)
     windowPiece = max(1, limits.connectionWindow / 32)
   }

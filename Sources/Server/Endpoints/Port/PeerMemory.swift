@@ -52,9 +52,10 @@ final class PeerMemoryAccount {
   /// What is taken and given back at once.
   private static let step = 64 << 10
 
-  init(_ limits: PortLimits) {
+  /// - Parameter allowance: what it may hold without taking from the budget, if that is less than a connection may.
+  init(_ limits: PortLimits, allowance: Int = .max) {
     memory = limits.memory
-    allowance = limits.freeBytes
+    self.allowance = min(allowance, limits.freeBytes)
   }
 
   deinit {

@@ -123,7 +123,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// A query's whole result at a version, for listeners. Handed over page by page.
+  /// A query's whole result at a version, for listeners. Handed over page by page; where one look at the store finds nothing, the page is empty.
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
@@ -132,7 +132,7 @@ extension FirestoreDatabase {
     while true {
       let (next, found) = try await nextPage(run, &session, nil)
       run = next
-      if !found.documents.isEmpty { try await page(found.documents) }
+      try await page(found.documents)
       if found.isLast { return advise(on: run) }
     }
   }

@@ -54,13 +54,20 @@ struct ChangePieces {
       return cut
     }
     guard !rest.isEmpty else { return nil }
-    let before = try await database.documents(rest, at: start, upTo: budget.pieceBytes)
-    let after = try await database.documents(
-      rest.prefix(before.count), at: version, upTo: budget.pieceBytes)
-    let changes = zip(rest, zip(before, after)).map { name, documents in
-      DocumentChange(name: name, before: documents.0, after: documents.1)
-    }
+    let changes = try await Self.read(rest, from: start, to: version, upTo: budget.pieceBytes, database)
     rest = rest.dropFirst(changes.count)
     return try Cut(changes, targets)
+  }
+
+  /// The first of some documents at two versions, at most `limit` bytes of them at either, but at least one.
+  static func read(
+    _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, upTo limit: Int,
+    _ database: FirestoreDatabase
+  ) async throws -> [DocumentChange] {
+    let before = try await database.documents(names, at: start, upTo: limit)
+    let after = try await database.documents(names.prefix(before.count), at: version, upTo: limit)
+    return zip(names, zip(before, after)).map { name, documents in
+      DocumentChange(name: name, before: documents.0, after: documents.1)
+    }
   }
 }

@@ -41,7 +41,9 @@ extension WatchWorker {
       version.microseconds - start.microseconds <= stream.database.options.limits.resumeWindow
     {
       do {
-        let expected = request.expectedCount
+        let expected = request.expectedCount.flatMap {
+          (0...EngineLimits.resumeCountDocuments).contains($0) ? $0 : nil
+        }
         if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
         // History ends above the token: start over, as below.
@@ -80,6 +82,7 @@ extension WatchWorker {
     case .documents(let asked):
       var rest = asked[...]
       while !rest.isEmpty {
+        try checkOpen(stream)
         let documents = try await database.documents(
           rest, at: version, upTo: database.options.watchBudget.pieceBytes)
         for (name, document) in zip(rest, documents) {
@@ -98,6 +101,7 @@ extension WatchWorker {
       if query.isWindow {
         var window = ResultWindow(query)
         try await database.matches(of: query, &window, at: version) { documents in
+          try self.checkOpen(stream)
           for document in documents {
             tally.add(document.name)
             guard sends else { continue }
@@ -108,6 +112,7 @@ extension WatchWorker {
         target.window = window
       } else {
         try await database.results(of: query.unprojected, at: version) { documents in
+          try self.checkOpen(stream)
           for document in documents {
             tally.add(document.name)
             guard sends else { continue }
@@ -120,74 +125,95 @@ extension WatchWorker {
     return tally
   }
 
-  /// Sends what has changed since a token, and behind it an existence filter if the client had not as many documents then
-  /// as there were: it cannot say which it lacks, or has too many, by itself. False if there is too much of it.
+  /// Sends what has changed since a token. If the client said that it had more documents then than there were, an existence
+  /// filter follows: by that it finds those that are none. False if there is too much of it, or if the client had fewer:
+  /// it lacks some, and no filter can say which.
   private func loadChanges(
     _ target: inout ActiveTarget, since start: Version, expecting expected: Int?, at version: Version,
     _ stream: WatchStream
   ) async throws -> Bool {
-    let database = stream.database
-    var counted: Int?
-    let paths: [ResourcePath]
     switch target.selection {
-    case .documents(let names): paths = names.map(\.path)
+    case .documents(let names):
+      return try await loadChanges(of: names, target, since: start, expecting: expected, at: version, stream)
     case .query(let query):
-      guard let changed = try await changedPaths(for: target, since: start, upTo: version, database) else {
+      let database = stream.database
+      guard let paths = try await changedPaths(for: target, since: start, upTo: version, database) else {
         return false
       }
-      paths = changed
+      var counted: Int?
+      // One more than expected says enough.
+      let most = expected.map { $0 + 1 } ?? 0
       if query.isWindow {
         var window = ResultWindow(query)
         var count = 0
-        try await database.matches(of: query, &window, at: start) { count += $0.count }
+        try await database.matches(of: query, &window, at: start, unlimited: most) { documents in
+          try self.checkOpen(stream)
+          count += documents.count
+        }
         target.window = window
         counted = count
+      } else if expected != nil {
+        counted = try await count(query, at: start, upTo: most, stream)
       }
+      if let expected, let counted, counted > expected { return false }
+      var targets = [target.registration: target]
+      do {
+        _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
+      } catch let error where error is WindowLost || error is TooManyMoves { return false }
+      target.window = targets[target.registration]?.window
+      if let expected, let counted, counted < expected {
+        // No more than were expected, and those that are new.
+        let tally = try await loadAll(&target, at: version, stream, collectsNames: true, sends: false)
+        try await sendFilter(tally, of: target, stream)
+      }
+      return true
     }
-    var agrees = true
-    if let expected, expected >= 0, expected <= EngineLimits.resumeCountDocuments {
-      if counted == nil { counted = try await count(target, at: start, upTo: expected, database) }
-      agrees = counted == expected
-    }
+  }
+
+  /// The same for a target of named documents, each of which is read once at either version.
+  private func loadChanges(
+    of names: [DocumentName], _ target: ActiveTarget, since start: Version, expecting expected: Int?,
+    at version: Version, _ stream: WatchStream
+  ) async throws -> Bool {
+    let database = stream.database
     var targets = [target.registration: target]
-    do {
-      _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
-    } catch let error where error is WindowLost || error is TooManyMoves { return false }
-    target.window = targets[target.registration]?.window
-    if !agrees {
-      let tally = try await loadAll(
-        &target, at: version, stream, collectsNames: (expected ?? 0) > 0, sends: false)
-      try await sendFilter(tally, of: target, stream)
+    var counted = 0
+    var tally = NameTally(collectsNames: (expected ?? 0) > 0)
+    var rest = names[...]
+    while !rest.isEmpty {
+      try checkOpen(stream)
+      let changes = try await ChangePieces.read(
+        rest, from: start, to: version, upTo: database.options.watchBudget.pieceBytes, database)
+      rest = rest.dropFirst(changes.count)
+      for change in changes {
+        if change.before != nil { counted += 1 }
+        if change.after != nil { tally.add(change.name) }
+      }
+      if let expected, counted > expected { return false }
+      _ = try await deliver(.merged(try Cut(changes, [target])), to: &targets, version, stream)
     }
+    if let expected, counted < expected { try await sendFilter(tally, of: target, stream) }
     return true
   }
 
-  /// Thrown when enough was counted.
-  private struct Enough: Error {}
-
-  /// How many documents a target without a window had at a version; of more than `most`, some number above it.
+  /// How many documents a query without a window had at a version, counted up to `most`.
   private func count(
-    _ target: ActiveTarget, at version: Version, upTo most: Int, _ database: FirestoreDatabase
+    _ query: PreparedQuery, at version: Version, upTo most: Int, _ stream: WatchStream
   ) async throws -> Int {
+    var structured = query.query.structured
+    structured.select = nil
+    structured.limit = most
     var count = 0
-    switch target.selection {
-    case .documents(let names):
-      var rest = names[...]
-      while !rest.isEmpty {
-        let documents = try await database.documents(
-          rest, at: version, upTo: database.options.watchBudget.pieceBytes)
-        count += documents.count { $0 != nil }
-        rest = rest.dropFirst(documents.count)
-      }
-    case .query(let query):
-      do {
-        try await database.results(of: query.unprojected, at: version) { documents in
-          count += documents.count
-          if count > most { throw Enough() }
-        }
-      } catch is Enough {}
+    try await stream.database.results(of: try query.deriving(structured), at: version) { documents in
+      try self.checkOpen(stream)
+      count += documents.count
     }
     return count
+  }
+
+  /// Whoever is gone is read for no longer, also where nothing is sent.
+  private nonisolated func checkOpen(_ stream: WatchStream) throws {
+    if stream.isClosed { throw OutputClosed() }
   }
 
   /// The documents in a target's scope that commits have changed since a version; nil if there were too many.

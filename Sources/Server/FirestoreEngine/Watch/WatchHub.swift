@@ -72,6 +72,9 @@ final class WatchHub: Sendable {
   }
 
   /// Lets go of a stream. Its targets have to be unregistered before.
+  /// The streams that have not ended.
+  var streamCount: Int { state.withLock { $0.streams.count } }
+
   func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
 
   /// Ends all streams.

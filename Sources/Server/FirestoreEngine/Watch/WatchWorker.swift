@@ -49,7 +49,7 @@ actor WatchWorker {
   }
 
   /// Thrown when the output takes nothing more.
-  private struct OutputClosed: Error {}
+  struct OutputClosed: Error {}
 
   private func finish(_ stream: WatchStream) async {
     stream.markClosed()

@@ -9,16 +9,22 @@ import OrderedStore
 struct WindowLost: Error {}
 
 extension FirestoreDatabase {
-  /// Sets a window's edges, and hands over the documents inside, page by page.
+  /// Sets a window's edges, and hands over the documents inside, page by page; a page may be empty.
+  /// - Parameter most: how many of the documents inside are of use where no limit bounds them; nil for all.
   func matches(
-    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,
+    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, unlimited most: Int? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
     let offset = window.skipped?.rank ?? 0
     var structured = query.query.structured
     structured.select = nil
     structured.offset = 0
-    structured.limit = window.shown?.rank
+    structured.limit =
+      window.shown?.rank
+      ?? most.map { most in
+        let (sum, overflow) = offset.addingReportingOverflow(most)
+        return overflow ? .max : sum
+      }
     let all = try query.deriving(structured)
     var count = 0
     var last: StoredDocument?
@@ -27,8 +33,8 @@ extension FirestoreDatabase {
       let skips = min(max(offset - count, 0), documents.count)
       if skips > 0 { skip = documents[skips - 1] }
       count += documents.count
-      last = documents.last
-      if skips < documents.count { try await page(Array(documents[skips...])) }
+      last = documents.last ?? last
+      try await page(Array(documents[skips...]))
     }
     if window.skipped != nil {
       window.skipped?.count = min(count, offset)

@@ -1,9 +1,9 @@
 // Messages that come compressed: unpacked at once where that is little work, else on a thread that may be kept busy,
-// while the call's further messages wait.
+// while the call's further messages wait. The only message of a request is unpacked once the request is whole: until then
+// a peer that sends little makes the server hold little.
 
 import GRPCFraming
 import NIOCore
-import NIOPosix
 
 extension GRPCEncodings {
   /// What this server unpacks.
@@ -11,8 +11,9 @@ extension GRPCEncodings {
 }
 
 extension GRPCStreamHandler {
-  /// Unpacks a message; nil if that goes on elsewhere.
-  func unpack(_ packed: ByteBuffer, _ context: ChannelHandlerContext) throws(GRPCStatus) -> ByteBuffer? {
+  /// Unpacks a message; nil if that goes on elsewhere, or the call has ended since there is no room for it.
+  func unpack(_ packed: ByteBuffer) throws(GRPCStatus) -> ByteBuffer? {
+    guard let context else { return nil }
     let limit = connection.limits.maximumMessageSize
     guard let packing else { throw GRPCStatus(.internal, "The message is compressed, and the call is not.") }
     do throws(Inflation.Failure) {
@@ -21,22 +22,13 @@ extension GRPCStreamHandler {
       throw GRPCStatus(error, limit)
     }
     packedBytes = packed.readableBytes
-    let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
-    let unpacking = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) {
-      () -> Result<ByteBuffer, GRPCStatus> in
-      do throws(Inflation.Failure) {
-        return .success(try Inflation.unpack(packed, packing, limit: limit))
-      } catch {
-        return .failure(GRPCStatus(error, limit))
-      }
+    account()
+    if case .ended = phase { return nil }
+    let job = InflationQueue.Job(packed, packing, limit: limit, on: context.eventLoop) { outcome in
+      self.unpacked(outcome.mapError { GRPCStatus($0, limit) })
     }
-    unpacking.whenComplete { outcome in
-      switch outcome {
-      case .success(let result): handler.value.unpacked(result)
-      case .failure:
-        handler.value.unpacked(.failure(GRPCStatus(.unavailable, "The server is shutting down.")))
-      }
-    }
+    unpacking = job
+    connection.inflations.add(job)
     return nil
   }
 
@@ -48,9 +40,15 @@ extension GRPCStreamHandler {
 
   /// Goes on with a message that was unpacked elsewhere.
   private func unpacked(_ message: Result<ByteBuffer, GRPCStatus>) {
-    packedBytes = nil
-    if case .ended = phase { return }
-    do throws(GRPCStatus) { try takeUnpacked(message.get()) } catch { return fail(error) }
+    unpacking = nil
+    packedBytes = 0
+    do throws(GRPCStatus) {
+      try takeUnpacked(message.get())
+      // The only message of a request was kept until that was whole.
+      try startWhole()
+    } catch {
+      return fail(error)
+    }
     deliver()
   }
 }

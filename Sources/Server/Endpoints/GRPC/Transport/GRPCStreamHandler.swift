@@ -31,10 +31,13 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   var phase = Phase.awaitingHead
   private var stream: GRPCServerStream
   private var request: ByteBuffer?
+  /// Whether the request is kept as it came, compressed, until it is whole.
+  private var requestIsPacked = false
   /// How the call's messages are compressed that are.
   private(set) var packing: Packing?
-  /// The size of a message that is being unpacked elsewhere; what follows it waits.
-  var packedBytes: Int?
+  /// A message that is being unpacked elsewhere, and its size; what follows it waits.
+  var unpacking: InflationQueue.Job?
+  var packedBytes = 0
   private var heldBytes = 0
   /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
   var expectedBytes = 0
@@ -97,7 +100,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   func channelReadComplete(context: ChannelHandlerContext) {
     // Only a request that did not come whole at once is worth a timer.
-    if case .collecting = phase, requestDeadline == nil {
+    if case .collecting = phase, requestDeadline == nil, !requestEnded {
       let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
       requestDeadline = context.eventLoop.scheduleTask(in: connection.limits.requestTimeout) {
         handler.value.requestIsLate()
@@ -169,18 +172,16 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Hands on what the framing has, until it has no more or the call does not want more now.
   func deliver() {
     do {
-      while reading, packedBytes == nil, let event = try stream.next() {
+      while reading, unpacking == nil, let event = try stream.next() {
         switch (phase, event) {
         case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
-        case (.duplex, .packedMessage(let packed)), (.collecting, .packedMessage(let packed)):
-          guard let context else { return }
-          if let message = try unpack(packed, context) { try takeUnpacked(message) }
+        case (.duplex, .packedMessage(let packed)):
+          if let message = try unpack(packed) { try takeUnpacked(message) }
+        case (.collecting, .packedMessage(let packed)):
+          try take(packed)
+          requestIsPacked = true
         case (.duplex(let call), .halfClose): call.halfClose()
-        case (.collecting(let head, let method), .halfClose):
-          guard let request else {
-            throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
-          }
-          start(method, head, request)
+        case (.collecting, .halfClose): try startWhole()
         default: return
         }
       }
@@ -198,10 +199,24 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     request = message
   }
 
+  /// Runs the method on its request, which is whole, once that is unpacked.
+  func startWhole() throws(GRPCStatus) {
+    guard case .collecting(let head, let method) = phase else { return }
+    guard let request else {
+      throw GRPCStatus(.internal, "The method takes one request message, and none arrived.")
+    }
+    guard requestIsPacked else { return start(method, head, request) }
+    self.request = nil
+    requestIsPacked = false
+    guard let message = try unpack(request) else { return }
+    try takeUnpacked(message)
+    try startWhole()
+  }
+
   /// Tells the connection how many bytes of requests this stream holds.
   func account() {
     if case .ended = phase { return }
-    var held = stream.bufferedBytes + (request?.readableBytes ?? 0) + (packedBytes ?? 0)
+    var held = stream.bufferedBytes + (request?.readableBytes ?? 0) + packedBytes
     if case .duplex(let call) = phase { held += call.heldBytes }
     guard held != heldBytes else { return }
     if let refusal = connection.hold(held, insteadOf: heldBytes) { return finish(refusal) }
@@ -216,7 +231,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   private func requestIsLate() {
-    guard case .collecting = phase else { return }
+    guard case .collecting = phase, !requestEnded else { return }
     finish(GRPCStatus(.deadlineExceeded, "The request did not arrive whole in time."))
   }
 
@@ -364,8 +379,14 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     task?.cancel()
     task = nil
     request = nil
-    _ = connection.hold(0, insteadOf: heldBytes)
+    // What may be on a thread is still held.
+    let packed = unpacking?.bytes ?? 0
+    _ = connection.hold(packed, insteadOf: heldBytes)
     heldBytes = 0
+    if let unpacking {
+      self.unpacking = nil
+      connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
+    }
     connection.memory.give(takenBytes)
     takenBytes = 0
     let expected = expectedBytes
