@@ -71,10 +71,10 @@ final class WatchHub: Sendable {
     return isOpen
   }
 
-  /// Lets go of a stream. Its targets have to be unregistered before.
   /// The streams that have not ended.
   var streamCount: Int { state.withLock { $0.streams.count } }
 
+  /// Lets go of a stream. Its targets have to be unregistered before.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams[ObjectIdentifier(stream)] = nil } }
 
   /// Ends all streams.
