@@ -1,5 +1,6 @@
 // Codes, their tables, and the percent-encoding of messages.
 
+import NIOCore
 import NIOHPACK
 import RandomModels
 import Testing
@@ -27,6 +28,45 @@ struct StatusTests {
   func knownEncodings(message: String, wire: String) {
     #expect(GRPCStatus.percentEncoded(message) == wire)
     #expect(GRPCStatus.percentDecoded(wire) == message)
+  }
+
+  @Test("A message is sent whole as long as it fits, else its beginning, cut between characters")
+  func longMessages() {
+    for (letter, size) in [("x", 1), ("%", 3), ("\u{E9}", 6), ("\u{4E2D}", 9), ("\u{1F600}", 12)] {
+      let most = GRPCStatus.maximumMessageBytes / size
+      let whole = String(repeating: letter, count: most)
+      #expect(GRPCStatus.shortened(whole) == whole)
+      for count in [most + 1, 2 * most, 30_000] {
+        let short = GRPCStatus.shortened(String(repeating: letter, count: count))
+        #expect(short == String(repeating: letter, count: (4_096 - 9) / size) + "\u{2026}")
+        #expect(GRPCStatus.percentEncoded(short).utf8.count <= GRPCStatus.maximumMessageBytes)
+      }
+    }
+    // One character of many marks.
+    let marks = "e" + String(repeating: "\u{301}", count: 30_000)
+    #expect(GRPCStatus.percentEncoded(GRPCStatus.shortened(marks)).utf8.count <= 4_096)
+  }
+
+  @Test("However long a status is, its headers are less than 8 KiB, and less than a frame as they are packed")
+  func longStatuses() throws {
+    for letter in ["x", "\\", "\u{E9}"] {
+      let long = String(repeating: letter, count: 30_000)
+      for (message, description) in [(long, "d"), (long, long), ("m", long), ("m", "d")] {
+        var status = GRPCStatus(.invalidArgument, message)
+        status.details = .init(
+          fieldViolations: [.init(field: "f", description: description)], reason: "R", domain: "d")
+        let headers = GRPCServerStream.trailersOnly(status)
+        #expect(headers.listSize < 8 << 10)
+        if message == "m" {
+          #expect(headers.contains(name: "grpc-status-details-bin") == (description == "d"))
+        }
+        #expect(headers.first(name: "grpc-message")?.isEmpty == false)
+        var block = ByteBuffer()
+        var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
+        try encoder.encode(headers: headers, to: &block)
+        #expect(block.readableBytes < 16 << 10)
+      }
+    }
   }
 
   @Test(

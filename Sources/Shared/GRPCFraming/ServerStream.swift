@@ -120,9 +120,12 @@ public struct GRPCServerStream: Sendable {
   ]
   private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
 
-  /// The trailers of a call that has sent its response headers.
+  /// The trailers of a call that has sent its response headers: always less than the 8 KiB of headers that clients take,
+  /// and than one frame. A block that needs several is not sent, and ends the connection.
   static func trailers(_ status: GRPCStatus) -> HPACKHeaders {
     if status.code == .ok { return okTrailers }
+    var status = status
+    status.message = GRPCStatus.shortened(status.message)
     var trailers = HPACKHeaders([("grpc-status", String(status.code.rawValue))])
     if !status.message.isEmpty {
       trailers.add(name: "grpc-message", value: GRPCStatus.percentEncoded(status.message))

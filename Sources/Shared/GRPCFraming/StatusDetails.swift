@@ -49,7 +49,10 @@ extension GRPCStatus {
     public static let errorInfoType = "type.googleapis.com/google.rpc.ErrorInfo"
   }
 
-  /// The value of `grpc-status-details-bin`; nil for a status without details.
+  /// The longest value of `grpc-status-details-bin`.
+  static let maximumDetailsBytes = 3 << 10
+
+  /// The value of `grpc-status-details-bin`; nil for a status without details, or with more than are sent.
   var detailsHeader: String? {
     guard !details.isEmpty else { return nil }
     var status: [UInt8] = [0x08, UInt8(truncatingIfNeeded: code.rawValue & 0x7F)]
@@ -70,6 +73,7 @@ extension GRPCStatus {
       Self.append(2, Array(details.domain.utf8), to: &info)
       Self.append(Details.errorInfoType, info, to: &status)
     }
+    guard status.count <= Self.maximumDetailsBytes / 4 * 3 else { return nil }
     // gRPC writes its binary metadata without padding.
     let text = Data(status).base64EncodedString()
     return String(text.prefix { $0 != "=" })

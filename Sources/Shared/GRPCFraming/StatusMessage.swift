@@ -1,7 +1,30 @@
 // `grpc-message` on the wire: UTF-8 in which every byte outside the printable ASCII range, and `%`, is written
-// as %XX. Decoding is lenient: what is not a valid escape stands for itself, so that no message is ever lost.
+// as %XX. Of a long message the beginning is sent. Decoding is lenient: what is not a valid escape stands for itself,
+// so that no message is ever lost.
 
 extension GRPCStatus {
+  /// The longest message on the wire, in bytes of its encoded form.
+  static let maximumMessageBytes = 4 << 10
+
+  /// A message, or its beginning and an ellipsis if it would be too long on the wire.
+  static func shortened(_ message: String) -> String {
+    if message.utf8.count <= maximumMessageBytes / 3 { return message }
+    let scalars = message.unicodeScalars
+    let room = maximumMessageBytes - encodedSize("\u{2026}")
+    var size = 0
+    var end = scalars.startIndex
+    for index in scalars.indices {
+      if size <= room { end = index }
+      size += encodedSize(scalars[index])
+      if size > maximumMessageBytes { return String(scalars[..<end]) + "\u{2026}" }
+    }
+    return message
+  }
+
+  private static func encodedSize(_ scalar: Unicode.Scalar) -> Int {
+    UTF8.encode(scalar).map { $0.reduce(0) { $0 + (mustEscape($1) ? 3 : 1) } } ?? 3
+  }
+
   /// The message as an ASCII header value.
   static func percentEncoded(_ message: String) -> String {
     var message = message

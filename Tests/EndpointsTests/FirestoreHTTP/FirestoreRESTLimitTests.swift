@@ -156,6 +156,7 @@ struct FirestoreRESTLimitTests {
       try await slow.send("POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
       let late = try RESTClient.parse(String(decoding: await slow.readToEnd(), as: UTF8.self))
       #expect(late.status == 408 && late.error["status"] == .string("DEADLINE_EXCEEDED"))
+      #expect(late.error["code"] == .int(408))
 
       let large = try await RawClient.connect(port.port.port)
       try await large.send(

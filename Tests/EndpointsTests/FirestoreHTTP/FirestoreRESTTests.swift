@@ -211,6 +211,20 @@ struct FirestoreRESTTests {
     }
   }
 
+  @Test("Google's generated clients are answered, which ask for numbers for enumerations")
+  func generatedClients() async throws {
+    try await FirestoreTestServer.serving { server in
+      let alt = "$alt=json%3Benum-encoding=int"
+      let write = #"{"update":{"name":"\#(names)/a/b","fields":{"n":{"integerValue":"1"}}}}"#
+      let commit = try await server.rest("POST", "\(docs):commit?\(alt)", "{\"writes\":[\(write)]}")
+      #expect(commit.status == 200 && commit.json["writeResults"].array?.count == 1, "\(commit.body)")
+      let query = #"{"structuredQuery":{"from":[{"collectionId":"a"}]}}"#
+      let found = try await server.rest("POST", "\(docs):runQuery?\(alt)", query)
+      #expect(found.status == 200 && found.body.contains("\(names)/a/b"), "\(found.body)")
+      #expect(try await server.rest("GET", "\(docs)/a/b?alt=JSON").status == 200)
+    }
+  }
+
   @Test("answers to another origin carry its CORS headers")
   func cors() async throws {
     try await FirestoreTestServer.serving { server in

@@ -130,7 +130,10 @@ struct RefusedCommitMethodTests {
 
   @Test(
     "a form of answer that there is not ends the transaction that the commit names",
-    arguments: ["alt=xml", "$alt=proto", "callback=f", "alt=media&callback=f"])
+    arguments: [
+      "alt=xml", "$alt=proto", "callback=f", "alt=media&callback=f", "$alt=json%3Benum-encoding=name",
+      "$alt=proto%3Benum-encoding=int", "alt=json&$alt=media",
+    ])
   func unknownForm(parameter: String) async throws {
     try await FirestoreTestServer.serving { server in
       let held = try await begin(server.client)

@@ -1,7 +1,10 @@
 // What is wrong with one stream of HTTP/2 ends that stream, and what is wrong with the connection ends it with a reason.
 
+import FirestoreProtobuf
+import GRPCFraming
 import NIOCore
 import NIOHPACK
+import SwiftProtobuf
 import Testing
 
 @testable import Endpoints
@@ -261,6 +264,62 @@ struct StreamErrorTests {
         let frames = try await client.frames { _ in false }
         #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
       }
+    }
+  }
+
+  @Test("A call that fails over a long text ends alone, with as much of it as headers have room for")
+  func longMessages() async throws {
+    try await FirestoreTestServer.with { client in
+      let listen = try await ListenClient(client)
+      try await listen.add(2, documents: ["c/d"])
+      _ = try await listen.snapshot()
+      for letter in ["x", "{", "\u{E9}", "e\u{301}\u{302}"] {
+        let long = String(repeating: letter, count: 30_000)
+        let get = try await client.open("GetDocument")
+        // The refusal may come before the request has gone out.
+        try? await get.send(Google_Firestore_V1_GetDocumentRequest.with { $0.name = long }, endStream: true)
+        let refused = try await get.status()
+        #expect(refused.code == .invalidArgument, "\(refused)")
+        #expect(refused.message.hasPrefix("Document name \"\(letter)\(letter)"))
+        // A text that is not cut where it is repeated.
+        let write = try await client.open("Write")
+        for database in ["projects/\(long)/databases/d", "other"] {
+          try? await write.send(Google_Firestore_V1_WriteRequest.with { $0.database = database })
+        }
+        let ended = try await write.status()
+        #expect(ended.code == .invalidArgument, "\(ended)")
+        #expect(ended.message.hasPrefix("A Write stream serves one database, here projects/\(letter)"))
+      }
+      try await client.commit([.set("c/d", ["n": .int(1)])])
+      let snapshot = try await listen.snapshot { $0.targets[2] == ["c/d": 1] }
+      #expect(snapshot.targets == [2: ["c/d": 1]])
+    }
+  }
+
+  @Test("Long headers that an answer would repeat are left out of it, and the connection goes on")
+  func longOrigins() async throws {
+    try await withConnection { _, client in
+      try await converse(client, stream: 1)
+      let options = [
+        (":method", "OPTIONS"), (":path", "/"), (":scheme", "http"), (":authority", "localhost"),
+      ]
+      let asked = "access-control-request-headers"
+      for (stream, origin, requested) in [(3, 20_000, 9), (5, 2_048, 20_000), (7, 2_048, 2_048), (9, 9, 9)] {
+        let fields =
+          options + [("origin", String(repeating: "{", count: origin))]
+          + [(asked, String(repeating: "{", count: requested))]
+        try await client.send(try largeHead(client, stream, fields, 0, end: true))
+        let frames = try await client.frames { if case .headers(stream, _, _) = $0 { true } else { false } }
+        guard case .headers(_, let answer, _)? = frames.last else {
+          Issue.record("the connection has ended")
+          continue
+        }
+        #expect(answer.first(name: ":status") == "200")
+        let isShort = origin <= 2_048
+        #expect(answer.contains(name: "access-control-allow-origin") == isShort)
+        #expect(answer.contains(name: "access-control-allow-headers") == (isShort && requested <= 2_048))
+      }
+      try await expectConversation(client, stream: 1)
     }
   }
 

@@ -125,6 +125,89 @@ import Testing
     }
   }
 
+  /// As over gRPC: what came before is committed and acknowledged, and nothing behind is applied.
+  @Test func unreadableWritesFailInTheirTurn() async throws {
+    try await port { port in
+      for unreadable in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
+        let (client, _) = try await Client.handshake(
+          port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
+        _ = try await client.post(
+          [Client.set("a/before", "{}"), unreadable, Client.set("a/behind", "{}")], from: 1)
+        let back = try await client.open(after: 0)
+        let arrays = try await back.arrays(until: "error").filter { !$0.text.contains("noop") }
+        #expect(arrays.count == 3 && arrays[1].text.contains("commitTime"), "\(arrays.map(\.text))")
+        #expect(
+          arrays.last?.payload.array?.first?["error"]?["status"] == .string("INVALID_ARGUMENT"))
+        await back.close()
+      }
+      for (document, isThere) in [("a/before", true), ("a/behind", false)] {
+        let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: document, 2)])
+        let back = try await reader.open(after: 0)
+        let arrays = try await back.arrays(until: "CURRENT")
+        #expect(arrays.contains { $0.text.contains("documentChange") } == isThere, "\(document)")
+        await back.close()
+      }
+    }
+  }
+
+  /// Clients open a stream that fails again, with the target that failed it: only its REMOVE makes them give up.
+  @Test(arguments: [false, true])
+  func unreadableTargetsFailAlone(first: Bool) async throws {
+    let query = #""query":{"parent":"p","structuredQuery":{"where":{"#
+    let deep = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
+    let targets: [(String, Int)] = [
+      (#""pipelineQuery":{"structuredPipeline":{"pipeline":{}}},"targetId":7"#, 12),
+      (#"\#(query)"fieldFilter":{"op":"LIKE"}}}},"targetId":7"#, 3),
+      (#""targetId":"7","resumeToken":"*""#, 3),
+      (#"\#(query)"fieldFilter":{"value":{"stringValue":"\ud800"}}}}},"targetId":7.0"#, 3),
+      (#""resumeToken":"\ud800\"}","targetId":7"#, 3), (#"\#(query)"x":"\\"}}},"targetId":7"#, 3),
+      (#""documents":{"documents":[1,{"a":"]}"}]},"target_id":7"#, 3),
+      (#""nothing":\#(deep),"targetId":7"#, 3),
+    ]
+    try await port { port in
+      for (target, code) in targets {
+        let message = "{\"database\":\"\(Client.database)\",\"addTarget\":{\(target)}}"
+        let good = Client.listen(to: "a/b", 2)
+        let messages = first ? [message, good] : [good, message]
+        let (client, _) = try await Client.handshake(port, "Listen", messages)
+        let back = try await client.open(after: 0)
+        var removal: JSONValue?
+        var isCurrent = false
+        while removal == nil || !isCurrent, let array = try await back.nextMessage() {
+          let change = array.payload.array?.first?["targetChange"]
+          if change?["targetChangeType"] == .string("REMOVE") { removal = change }
+          if change?["targetChangeType"] == .string("CURRENT") { isCurrent = true }
+          #expect(array.payload.array?.first?["error"] == nil, "\(target): \(array.text)")
+        }
+        #expect(removal?["targetIds"] == .array([.int(7)]) && isCurrent, "\(target)")
+        #expect(removal?["cause"]?["code"]?.int == Int64(code), "\(target)")
+        #expect(removal?["cause"]?["message"]?.string?.isEmpty == false, "\(target)")
+        await back.close()
+      }
+    }
+  }
+
+  /// Whose target cannot be told hears that the stream has failed.
+  @Test func unreadableTargetsWithoutANumber() async throws {
+    try await port { port in
+      for members in [
+        #""addTarget":{"pipelineQuery":{}}"#, #""addTarget":{"targetId":1,"targetId":2}"#,
+        #""addTarget":{"targetId":3000000000}"#, #""addTarget":[]"#,
+        #""addTarget":{"targetId":2,"query":{]}"#,
+        #""addTarget":{"targetId":2},"removeTarget":2"#, #""addTarget":{"targetId":2,"x":1},"addTarget":{}"#,
+        #""addTarget":{"targetId":2,"x":{}"#, #""addTarget":{"targetId":2}}}}}"#,
+        #""addTarget":{"targetId":"#,
+      ] {
+        let message = "{\"database\":\"\(Client.database)\",\(members)}"
+        let (client, _) = try await Client.handshake(port, "Listen", [message])
+        let back = try await client.open(after: 0)
+        let error = try await back.nextMessage()?.payload.array?.first?["error"]
+        #expect(error?["status"] == .string("INVALID_ARGUMENT"), "\(members)")
+        await back.close()
+      }
+    }
+  }
+
   @Test func postsOutOfOrderAndTwice() async throws {
     try await port { port in
       let (client, _) = try await Client.handshake(

@@ -118,6 +118,28 @@ struct NameTests {
     #expect(failure { () throws(FirestoreError) in try ResourceID.validate(documentID: "__id5__") } == nil)
   }
 
+  @Test("an error repeats the beginning of a long text, cut between characters")
+  func longTexts() {
+    for letter in ["x", "\u{E9}", "\u{4E2D}", "\u{1F600}", "e\u{301}\u{302}"] {
+      let text = String(repeating: letter, count: 30_000)
+      let errors = [
+        Self.error(text), Self.error(Self.root + "/c/" + text + "/"),
+        failure { () throws(FirestoreError) in _ = try ParentName(parsing: Self.root + "/" + text) },
+        failure { () throws(FirestoreError) in
+          _ = try DatabaseName(parsing: "projects/p/databases/d/" + text)
+        },
+        failure { () throws(FirestoreError) in try ResourceID.validate(documentID: text) },
+        failure { () throws(FirestoreError) in try ResourceID.validate(collectionID: text + "/") },
+        failure { () throws(FirestoreError) in _ = try [StructuredQuery.Order](parsing: text + " up") },
+      ]
+      for error in errors {
+        #expect(error?.code == .invalidArgument)
+        #expect((error?.message.utf8.count ?? 0) < 1_200)
+        #expect(error?.message.contains("\u{2026}") == true && error?.message.contains("\u{FFFD}") == false)
+      }
+    }
+  }
+
   @Test("auto ids are twenty letters and digits, all of them in use, and follow the generator")
   func autoIDs() {
     var random = SeededGenerator(seed: 1)

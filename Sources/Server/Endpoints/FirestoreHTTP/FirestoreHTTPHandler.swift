@@ -197,9 +197,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private func refuse(_ error: FirestoreError, _ status: HTTPResponseStatus? = nil) {
     guard !isAnswered, head != nil else { return }
     isLast = true
-    var answer = HTTPAnswer.error(error)
-    if let status { answer.status = status }
-    write(answer)
+    write(.error(error, as: status))
   }
 
   /// Gives back what the request's body held, once nothing holds it.
@@ -254,8 +252,6 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
 
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) {
     guard let context, let request = head else { return }
-    // Without chunks only the end of the connection ends a body.
-    if !isHTTP2, request.version != .http1_1 { isLast = true }
     _ = writeHead(status, headers, request, context)
     context.flush()
     delivery?.watch()
@@ -286,6 +282,8 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
   ) -> EventLoopFuture<Void> {
     var headers = headers
     headers.addCORS(request)
+    // Of HTTP/1.0 one request is answered: it has no chunks, so that the end of the connection may have to end a body.
+    if !isHTTP2, request.version != .http1_1 { isLast = true }
     isLast = isLast || !request.isKeepAlive || shared.isDraining
     if isLast, !isHTTP2 { headers.add(name: "connection", value: "close") }
     let delivery = AnswerDelivery(context.channel, isStream: isHTTP2, shared)
@@ -366,15 +364,23 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
 }
 
 extension HTTPHeaders {
+  /// The longest header of a request that its answer repeats. Two of them have to fit into one frame of HTTP/2, where
+  /// some bytes take four: headers that do not end the connection.
+  private static let reflectedBytes = 2 << 10
+
   /// Reflects the origin, as the web SDK's credentialed requests need.
   fileprivate mutating func addCORS(_ request: HTTPRequestHead) {
-    guard let origin = request.headers.first(name: "origin") else { return }
+    guard let origin = request.headers.first(name: "origin"), origin.utf8.count <= Self.reflectedBytes else {
+      return
+    }
     add(name: "access-control-allow-origin", value: origin)
     add(name: "access-control-allow-credentials", value: "true")
     add(name: "vary", value: "Origin")
     guard request.method == .OPTIONS else { return }
     add(name: "access-control-allow-methods", value: "DELETE,GET,HEAD,PATCH,POST,PUT")
-    if let requested = request.headers.first(name: "access-control-request-headers") {
+    if let requested = request.headers.first(name: "access-control-request-headers"),
+      requested.utf8.count <= Self.reflectedBytes
+    {
       add(name: "access-control-allow-headers", value: requested)
     }
     if request.headers.contains(name: "access-control-request-private-network") {

@@ -19,14 +19,19 @@ extension HTTPAnswer {
   }
 
   /// An error.
-  /// - Parameter inArray: whether the method's answer is an array of messages; then so is its error.
-  static func error(_ error: FirestoreError, inArray: Bool = false) -> HTTPAnswer {
+  /// - Parameters:
+  ///   - inArray: whether the method's answer is an array of messages; then so is its error.
+  ///   - status: the status, where it is not the one of the error's code.
+  static func error(
+    _ error: FirestoreError, inArray: Bool = false, as status: HTTPResponseStatus? = nil
+  ) -> HTTPAnswer {
+    let status = status ?? HTTPResponseStatus(statusCode: error.code.httpStatus)
     var writer = JSONWriter()
     if inArray { writer.beginArray() }
-    writer.error(GRPCStatus(error), code: error.code.httpStatus)
+    writer.error(GRPCStatus(error), code: Int(status.code))
     if inArray { writer.endArray() }
     writer.lineFeed()
-    return .json(HTTPResponseStatus(statusCode: error.code.httpStatus), ByteBuffer(bytes: writer.bytes))
+    return .json(status, ByteBuffer(bytes: writer.bytes))
   }
 }
 

@@ -29,8 +29,8 @@ enum HTTPPacking {
   static func refusal(of name: String) -> HTTPAnswer {
     var answer = HTTPAnswer.error(
       .invalidArgument(
-        "The Content-Encoding '\(name.prefix(40))' is not supported; send one of: gzip, deflate, identity."))
-    answer.status = .unsupportedMediaType
+        "The Content-Encoding '\(name.prefix(40))' is not supported; send one of: gzip, deflate, identity."),
+      as: .unsupportedMediaType)
     answer.headers.add(name: "accept-encoding", value: "gzip, deflate")
     return answer
   }

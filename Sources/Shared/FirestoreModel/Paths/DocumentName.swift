@@ -29,7 +29,7 @@ public struct DocumentName: Hashable, Sendable {
     database = try parser.database()
     path = try parser.documents()
     guard path.isDocument else {
-      throw .invalidArgument("Document name \"\(name)\" lacks \"/\" at index \(name.utf8.count).")
+      throw .invalidArgument("Document name \"\(name.echoed)\" lacks \"/\" at index \(name.utf8.count).")
     }
     try parser.checkLimits(of: path)
   }
@@ -115,7 +115,8 @@ public struct ParentName: Hashable, Sendable, CustomStringConvertible {
     database = try parser.database()
     path = try parser.documents()
     guard !path.isCollection else {
-      throw .invalidArgument("Document parent name \"\(name)\" lacks \"/\" at index \(name.utf8.count).")
+      throw .invalidArgument(
+        "Document parent name \"\(name.echoed)\" lacks \"/\" at index \(name.utf8.count).")
     }
     try parser.checkLimits(of: path)
   }

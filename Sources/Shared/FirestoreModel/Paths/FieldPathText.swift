@@ -10,7 +10,7 @@ extension FieldPath: CustomStringConvertible {
     guard text.utf8.count <= 3 * Limits.fieldPathBytes else { throw FieldPath.tooLong }
     guard let segments = FieldPath.split(text) else {
       throw .invalidArgument(
-        "Invalid property path \"\(text)\". Unquoted property paths must match regex "
+        "Invalid property path \"\(text.echoed)\". Unquoted property paths must match regex "
           + "([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex "
           + "(`(?:[^`\\\\]|(?:\\\\.))+`).")
     }

@@ -40,7 +40,7 @@ struct NameParser {
       let id = try segment()
       if id == "." || id == ".." {
         throw .invalidArgument(
-          "\(kind) \"\(name)\" contains a resource id \"\(id)\" at index \(start).")
+          "\(kind) \"\(name.echoed)\" contains a resource id \"\(id)\" at index \(start).")
       }
       try ResourceID.validateSizeAndReservation(id, allowsNumber: !segments.count.isMultiple(of: 2))
       segments.append(id)
@@ -51,7 +51,7 @@ struct NameParser {
   /// Demands that nothing follows.
   func finish() throws(FirestoreError) {
     if index != end {
-      throw .invalidArgument("\(kind) \"\(name)\" has extra text at index \(index).")
+      throw .invalidArgument("\(kind) \"\(name.echoed)\" has extra text at index \(index).")
     }
   }
 
@@ -72,13 +72,13 @@ struct NameParser {
       text.withUTF8Buffer { UnsafeBufferPointer(rebasing: bytes[word]).elementsEqual($0) }
     }
     guard isExpected else {
-      throw .invalidArgument("\(kind) \"\(name)\" lacks \"\(text)\" at index \(start).")
+      throw .invalidArgument("\(kind) \"\(name.echoed)\" lacks \"\(text)\" at index \(start).")
     }
   }
 
   private mutating func slash() throws(FirestoreError) {
     guard index != end, withBytes({ $0[index] }) == 0x2F else {
-      throw .invalidArgument("\(kind) \"\(name)\" lacks \"/\" at index \(index).")
+      throw .invalidArgument("\(kind) \"\(name.echoed)\" lacks \"/\" at index \(index).")
     }
     index += 1
   }
@@ -87,7 +87,7 @@ struct NameParser {
     let start = index
     let word = nextWord()
     if word.isEmpty {
-      throw .invalidArgument("\(kind) \"\(name)\" contains an empty resource id at index \(start).")
+      throw .invalidArgument("\(kind) \"\(name.echoed)\" contains an empty resource id at index \(start).")
     }
     return withBytes { String(decoding: UnsafeBufferPointer(rebasing: $0[word]), as: UTF8.self) }
   }

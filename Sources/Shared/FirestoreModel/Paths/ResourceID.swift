@@ -48,7 +48,7 @@ public enum ResourceID {
   private static func validate(_ id: String, kind: String, allowsNumber: Bool) throws(FirestoreError) {
     if id.utf8.isEmpty { throw .invalidArgument("\(kind) \"\" is invalid because it is empty.") }
     if id.utf8.contains(0x2F) {
-      throw .invalidArgument("\(kind) \"\(id)\" is invalid because it contains \"/\".")
+      throw .invalidArgument("\(kind) \"\(id.echoed)\" is invalid because it contains \"/\".")
     }
     if id == "." || id == ".." {
       throw .invalidArgument("\(kind) \"\(id)\" is invalid because it is \".\" or \"..\".")
@@ -60,7 +60,7 @@ public enum ResourceID {
   static func validateSizeAndReservation(_ id: String, allowsNumber: Bool) throws(FirestoreError) {
     if id.utf8.count > Limits.resourceIDBytes {
       throw .invalidArgument(
-        "Resource id \"\(id.prefix(64))…\" is invalid because it is longer than "
+        "Resource id \"\(id.echoed(64))\" is invalid because it is longer than "
           + "\(Limits.resourceIDBytes) bytes.")
     }
     if isReserved(id), !(allowsNumber && number(in: id) != nil) {

@@ -53,7 +53,7 @@ extension [StructuredQuery.Order] {
 /// The pieces of an order's text form.
 private enum OrderClause {
   static func invalid(_ text: String) -> FirestoreError {
-    .invalidArgument("Invalid order by clause \"\(text)\".")
+    .invalidArgument("Invalid order by clause \"\(text.echoed)\".")
   }
 
   /// Splits at commas outside of quotes.

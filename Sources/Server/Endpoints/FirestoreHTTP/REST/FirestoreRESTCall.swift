@@ -108,13 +108,22 @@ struct FirestoreRESTCall: Sendable {
   ]
 
   private static func refusal(of target: RequestTarget) -> FirestoreError? {
-    if let format = target["alt"] ?? target["$alt"], format != "json" {
-      return .invalidArgument("The parameter 'alt' must be 'json', and is '\(format.prefix(40))'.")
+    for (name, format) in target.parameters where name == "alt" || name == "$alt" {
+      guard isServed(format) else {
+        return .invalidArgument("The parameter 'alt' must be 'json', and is '\(format.prefix(40))'.")
+      }
     }
     if target["callback"] != nil || target["$callback"] != nil {
       return .invalidArgument("The parameter 'callback' is not supported: read the answer as JSON.")
     }
     return nil
+  }
+
+  /// Whether answers come in a form: JSON, also with the option that Google's generated clients give, numbers for
+  /// enumerations, of which the answers have none.
+  private static func isServed(_ format: String) -> Bool {
+    let parts = format.lowercased().split(separator: ";", omittingEmptySubsequences: false)
+    return parts.first == "json" && parts.dropFirst().allSatisfy { $0 == "enum-encoding=int" }
   }
 
   private static func parameters(_ target: RequestTarget) -> [FirestoreJSON.Parameter] {

@@ -12,7 +12,7 @@ import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
 
-final class ListenCall: GRPCCall, Sendable {
+final class ListenCall: StreamCall, Sendable {
   private enum Phase {
     case awaitingFirst
     case opening(DatabaseName, waiting: [Sized])
@@ -37,9 +37,21 @@ final class ListenCall: GRPCCall, Sendable {
     self.responder = responder
   }
 
-  func receive(_ message: ByteBuffer) {
+  func receive(_ message: ByteBuffer) { take(message) }
+
+  func receive(_ message: UnreadableMessage) {
+    guard let rest = message.rest else { return responder.finish(GRPCStatus(message.error)) }
+    take(rest, refusing: message.error)
+  }
+
+  /// - Parameter error: what is wrong with the target that the request adds, if that is known already.
+  private func take(_ message: ByteBuffer, refusing error: FirestoreError? = nil) {
     do throws(FirestoreError) {
-      let request = try ListenStreamRequest(request: message, limit: service.requestBytes)
+      var request = try ListenStreamRequest(request: message, limit: service.requestBytes)
+      if let error, case .add(var target)? = request.change {
+        target.selection = .failure(error)
+        request.change = .add(target)
+      }
       let bytes = message.readableBytes
       switch phase.withLockedValue({ $0 }) {
       case .awaitingFirst: try open(Sized(request: request, bytes: bytes))

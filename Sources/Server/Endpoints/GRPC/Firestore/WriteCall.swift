@@ -1,8 +1,8 @@
 // One Write stream: a handshake, then one atomic commit for each message, answered in order.
 //
 // Invariants
-//   1. Messages are committed one after the other. A message that fails ends the stream with its error, and none
-//      after it is applied.
+//   1. Messages are committed one after the other. A message that fails, or cannot be read, ends the stream with its
+//      error in its turn: those before it are answered, and none after it is applied.
 //   2. What waits is bounded in messages and bytes: beyond that the client is not read from until half of it is served.
 //   3. Without a commit under way the stream ends with OK after the client's goodbye, else with UNAVAILABLE: clients
 //      take a permanent error for the answer to their first pending batch.
@@ -14,9 +14,11 @@ import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
 
-final class WriteCall: GRPCCall, Sendable {
+final class WriteCall: StreamCall, Sendable {
+  private typealias Received = Result<ByteBuffer, FirestoreError>
+
   private struct State {
-    var waiting = CircularBuffer<ByteBuffer>()
+    var waiting = CircularBuffer<Received>()
     /// Bytes of the messages that wait, and of the one that is being served.
     var waitingBytes = 0
     var servedBytes = 0
@@ -30,7 +32,7 @@ final class WriteCall: GRPCCall, Sendable {
   }
 
   private enum Step {
-    case serve(ByteBuffer)
+    case serve(Received)
     case finish(GRPCStatus)
     case wait
   }
@@ -48,10 +50,14 @@ final class WriteCall: GRPCCall, Sendable {
     self.streamID = String(UInt64.random(in: .min ... .max), radix: 36)
   }
 
-  func receive(_ message: ByteBuffer) {
+  func receive(_ message: ByteBuffer) { take(.success(message)) }
+
+  func receive(_ message: UnreadableMessage) { take(.failure(message.error)) }
+
+  private func take(_ message: Received) {
     let (mustServe, isFull) = state.withLockedValue { state in
       state.waiting.append(message)
-      state.waitingBytes += message.readableBytes
+      state.waitingBytes += Self.bytes(message)
       defer { state.isServing = true }
       state.isPaused =
         state.waiting.count >= FirestoreRequestLimits.waitingMessages
@@ -88,6 +94,10 @@ final class WriteCall: GRPCCall, Sendable {
 
   var heldBytes: Int { state.withLockedValue { $0.waitingBytes + $0.servedBytes } }
 
+  private static func bytes(_ message: Received) -> Int {
+    if case .success(let message) = message { message.readableBytes } else { 0 }
+  }
+
   private static let shuttingDown = GRPCStatus(.unavailable, "The server is shutting down.")
 
   /// Serves what waits, until nothing does.
@@ -100,7 +110,7 @@ final class WriteCall: GRPCCall, Sendable {
         return
       case .serve(let message):
         do {
-          try await serve(try WriteStreamRequest(request: message, limit: service.requestBytes))
+          try await serve(try WriteStreamRequest(request: message.get(), limit: service.requestBytes))
         } catch let error as FirestoreError {
           responder.finish(GRPCStatus(error))
           return
@@ -121,8 +131,8 @@ final class WriteCall: GRPCCall, Sendable {
         state.isServing = false
         return (state.halfClosed ? .finish(.ok) : .wait, false, wasServed)
       }
-      state.waitingBytes -= message.readableBytes
-      state.servedBytes = message.readableBytes
+      state.servedBytes = Self.bytes(message)
+      state.waitingBytes -= state.servedBytes
       let hasRoom =
         state.isPaused && state.waiting.count <= FirestoreRequestLimits.waitingMessages / 2
         && state.waitingBytes <= FirestoreRequestLimits.waitingBytes / 2

@@ -18,12 +18,17 @@ struct StreamCodec: Sendable {
     }
   }
 
-  /// A request in protobuf; INVALID_ARGUMENT for text that is not the stream's message.
-  func decode(_ json: ByteBuffer) -> Result<ByteBuffer, FirestoreError> {
+  /// A request in protobuf; INVALID_ARGUMENT for text that is not the stream's message. A target of a kind that the
+  /// tables do not know is handed on without what it selects, which is refused as it is over gRPC.
+  func decode(_ json: ByteBuffer) -> Result<ByteBuffer, UnreadableMessage> {
     do throws(FirestoreError) {
       return .success(try FirestoreJSON.message(json, as: request))
     } catch {
-      return .failure(error)
+      guard case .listenRequest = request, let outline = TargetOutline(json) else {
+        return .failure(UnreadableMessage(error: error))
+      }
+      if outline.isPipeline { return .success(outline.message) }
+      return .failure(UnreadableMessage(error: error, rest: outline.message))
     }
   }
 

@@ -4,7 +4,8 @@
 // Invariants
 //   1. Everything happens on the event loop of the connection that opened the session.
 //   2. A POST is answered before its messages reach the stream: a commit that waits must not hold up the next POST.
-//   3. What is large is decoded beside the event loop, and nothing overtakes it.
+//   3. What is large is decoded beside the event loop, and nothing overtakes it. What cannot be read reaches the stream
+//      in its turn, too, which may be at work on what came before.
 //   4. However the session ends, its stream is ended, its senders are resumed and it leaves the list, once.
 
 import FirestoreModel
@@ -22,7 +23,7 @@ final class WebChannelConversation {
   private let memory: PeerMemoryAccount
   private var heldBytes = 0
   private var session: WebChannelSession
-  private var stream: (any GRPCCall)?
+  private var stream: (any StreamCall)?
   private var isReading = true
   private var isDelivering = false
   /// Bytes of the message that is being decoded.
@@ -44,7 +45,7 @@ final class WebChannelConversation {
   // MARK: Requests
 
   /// Opens the session: answers the handshake, then delivers the messages that came with it.
-  func begin(_ stream: any GRPCCall, _ body: ForwardBody, _ request: WebChannelRequest) {
+  func begin(_ stream: any StreamCall, _ body: ForwardBody, _ request: WebChannelRequest) {
     self.stream = stream
     do throws(WebChannelRefusal) {
       try session.receive(body.messages, acknowledged: nil, now: .now())
@@ -179,10 +180,10 @@ final class WebChannelConversation {
     }
   }
 
-  private func receive(_ message: Result<ByteBuffer, FirestoreError>) {
+  private func receive(_ message: Result<ByteBuffer, UnreadableMessage>) {
     switch message {
     case .success(let message): stream?.receive(message)
-    case .failure(let error): finish(GRPCStatus(error))
+    case .failure(let unreadable): stream?.receive(unreadable)
     }
   }
 

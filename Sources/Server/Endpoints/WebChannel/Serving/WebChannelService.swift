@@ -113,7 +113,7 @@ struct WebChannelService: Sendable {
     if let authorization = block["authorization"] ?? request.header("authorization") {
       head.headers.add(name: "authorization", value: authorization)
     }
-    let call: any GRPCCall =
+    let call: any StreamCall =
       switch stream {
       case .listen: ListenCall(firestore, head, responder)
       case .write: WriteCall(firestore, head, responder)
