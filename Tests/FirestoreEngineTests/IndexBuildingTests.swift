@@ -97,6 +97,49 @@ import Testing
     await second.engine.shutDown()
   }
 
+  @Test("documents of many large entries are indexed, and cleared, in as many commits as it takes")
+  func largeEntries() async throws {
+    let fixture = try EngineFixture()
+    // Entries of more than 10 KB, of which a commit holds 6,400.
+    let parent = ResourcePath(["p", String(repeating: "p", count: 1_490), "c"])
+    let fields = ["a", "b", "c", "d", "e"]
+    var document = MapValue(fields.map { ($0, .string(String(repeating: "x", count: 1_490))) })
+    document["tags"] = .array((0..<950).map { .integer($0) })
+    for number in 0..<7 {
+      try await fixture.set(
+        parent.appending(String(repeating: "d", count: 1_489) + "\(number)"), document)
+    }
+    let configuration = Self.index(
+      [("tags", .contains)] + fields.map { ($0, IndexConfiguration.Mode.ascending) })
+    try await fixture.setIndexes(configuration)
+    let built = try await fixture.check()
+    #expect(built.isConsistent && built.compositeEntries == 6_650)
+    try await fixture.setIndexes(IndexConfiguration(), settles: true)
+    #expect(try await fixture.check().compositeEntries == 0)
+  }
+
+  @Test("an index of which one document has more entries than a commit can replace fails, and says so")
+  func tooManyEntries() async throws {
+    let fixture = try EngineFixture()
+    let text = Value.string(String(repeating: "x", count: 1_490))
+    let fields = ["a", "b", "c", "d"]
+    var document = MapValue(fields.map { ($0, text) })
+    document["tags"] = .array((0..<6_000).map { .integer($0) })
+    try await fixture.set("c/large", document)
+    try await fixture.set("c/small", ["tags": [1], "a": 1, "b": 1, "c": 1, "d": 1])
+    var configuration = Self.index(
+      [("tags", .contains)] + fields.map { ($0, IndexConfiguration.Mode.ascending) })
+    configuration.indexes += Self.index([("tags", .contains), ("a", .ascending)]).indexes
+    try await fixture.setIndexes(configuration, settles: true)
+    let state = try await fixture.engine.database(fixture.database).indexes.current.state
+    let failures = state.composites.map(\.failure)
+    #expect(failures.map { $0 != nil } == [true, false])
+    #expect(failures.first??.hasPrefix("c/large: ") == true)
+    let report = try await fixture.check()
+    #expect(report.isConsistent && report.compositeEntries == 6_001)
+    try await fixture.delete("c/large")
+  }
+
   @Test("what one index cannot hold fails that index alone, says so, and is refused once the index is there")
   func tooLarge() async throws {
     let fixture = try EngineFixture()

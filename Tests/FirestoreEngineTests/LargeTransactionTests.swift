@@ -78,4 +78,43 @@ import Testing
     try await fixture.commit([], transaction: token)
     try await fixture.commit([Write(.update(names[0], fields: [:]))], transaction: other)
   }
+
+  @Test("what a query reads counts against the limit page by page; a read-only transaction keeps none of it")
+  func queries() async throws {
+    let writes = try names(0..<20).map { Write(.update($0, fields: ["n": 1])) }
+    try await fixture.commit(writes)
+    let database = try await fixture.engine.database(fixture.database)
+    // By an index, so that rows are read beside the range.
+    let query = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))])
+    func count(_ token: [UInt8]) async throws -> Value? {
+      try await fixture.engine.runAggregationQuery(
+        AggregationQuery(query, [.init("all", .count(upTo: nil))]), under: fixture.root,
+        consistency: .transaction(token), as: .administrator
+      ).fields["all"]
+    }
+    let token = try await fixture.begin()
+    let owner = try database.transactions.enter(token, toCommit: false, as: .administrator).owner
+    func read(_ range: Range<Int>) throws {
+      let keys = range.map { number in withUnsafeBytes(of: UInt32(number).bigEndian) { [0xFF] + Key($0) } }
+      try database.transactions.add(
+        owner, ReadSet(version: database.rows.latestVersion, keys: keys))
+    }
+    try read(0..<EngineLimits.transactionReads - 60)
+    #expect(try await count(token) == 20)
+    try read(EngineLimits.transactionReads - 60..<EngineLimits.transactionReads - 30)
+    let tooBig = FirestoreError.invalidArgument("Transaction too big. Decrease transaction size.")
+    #expect(await failure { try await count(token) } == tooBig)
+    database.transactions.leave(owner)
+
+    var session = try await database.beginRead(.newTransaction(.readOnly()), as: .administrator)
+    let prepared = try PreparedQuery(Query(parent: fixture.root, query), .standard)
+    let (begun, ranges) = try await database.begin(prepared, &session)
+    let name = fixture.database
+    let (found, keys) = try await database.rows.read(at: session.version) { view in
+      var run = begun
+      return (try run.nextPage(view, name).documents.count, run.takeKeys())
+    }
+    #expect(found == 20 && keys.isEmpty && ranges.isEmpty)
+    database.endRead(session)
+  }
 }

@@ -95,6 +95,54 @@ struct LongScanTests {
     }
   }
 
+  @Test("a look at the past goes over a bounded part of what came and went since, and finds what was there")
+  func churn() async throws {
+    let store = CountingStore(try MemoryStore())
+    let fixture = try EngineFixture(store: store, scanRows: Self.rows)
+    let b = FieldPath(field: "b")
+    try await fixture.setIndexes(
+      IndexConfiguration(indexes: [
+        .init("c", .collection, [.init(FieldPath(field: "a"), .ascending), .init(b, .ascending)])
+      ]))
+    let fields: MapValue = ["a": 1, "b": 2, "n": 3]
+    try await fixture.set("c/0", fields)
+    let time = try #require(try await fixture.set("c/z", fields).commitTime)
+    // Jobs of a queue: they come, and most of them go.
+    let count = 3_000
+    for start in stride(from: 0, to: count, by: 500) {
+      let names = try (start..<start + 500).map { try fixture.name(ResourcePath(["c", "j\(10_000 + $0)"])) }
+      try await fixture.commit(names.map { Write(.update($0, fields: fields)) })
+      try await fixture.commit(names.dropFirst(10).map { Write(.delete($0)) })
+    }
+    let one = Self.filter("a", .equal, 1)
+    let both = Filter.composite(.and, [one, Self.filter("n", .equal, 3)])
+    let group = StructuredQuery.CollectionSelector("c", allDescendants: true)
+    let name = FieldPath.documentID
+    let queries = [
+      StructuredQuery(from: [.init("c")]), StructuredQuery(from: [.init("c")], filter: one),
+      StructuredQuery(from: [.init("c")], filter: both),
+      StructuredQuery(from: [.init("c")], filter: .composite(.or, [both, Self.filter("b", .equal, 2)])),
+      StructuredQuery(from: [.init("c")], orderBy: [.init(b)]),
+      StructuredQuery(from: [.init("c")], filter: one, orderBy: [.init(b)]), StructuredQuery(from: [group]),
+    ]
+    _ = (store.takeCount(), store.takeLargest())
+    for (index, query) in queries.enumerated() {
+      for isReverse in [false, true] {
+        var query = query
+        if isReverse, query.orderBy.isEmpty { query.orderBy = [.init(name, .descending)] }
+        if isReverse, query.orderBy == [.init(b)] { query.orderBy = [.init(b, .descending)] }
+        let found = try await fixture.query(query, .readTime(time)).map(\.name.id)
+        #expect(found == (isReverse ? ["z", "0"] : ["0", "z"]), "query \(index)")
+        let (steps, largest) = (store.takeCount(), store.takeLargest())
+        #expect(steps >= count && largest < 4 * Self.rows, "query \(index): \(largest) of \(steps) at once")
+      }
+    }
+    let request = PartitionQueryRequest(
+      Query(parent: fixture.root, StructuredQuery(from: [group], orderBy: [.init(name)])), count: 2,
+      consistency: .readTime(time))
+    #expect(try await fixture.engine.partitionQuery(request, as: .administrator).points.isEmpty)
+  }
+
   @Test("a listener who is gone is not read for on, also where nothing is sent")
   func listenerGone() async throws {
     let (fixture, store) = try await filled()
@@ -125,5 +173,30 @@ struct LongScanTests {
         #expect(read >= rows && read < rows + 2 * Self.rows + 1_100, "query \(index): \(read) of \(whole)")
       }
     }
+  }
+
+  @Test(
+    "a listing in an order that has to be sorted goes over a bounded number of rows at once, and can be cancelled"
+  )
+  func listing() async throws {
+    let (fixture, store) = try await filled()
+    let database = fixture.database
+    let request = ListDocumentsRequest(
+      parent: ParentName(rootOf: database), collectionID: "c", pageSize: 2, orderBy: "odd, n")
+    let page = try await fixture.engine.listDocuments(request, as: .administrator)
+    let numbers = try page.documents.map { listed -> Value? in
+      guard case .found(let document) = listed else { return nil }
+      return try document.fields()["n"]
+    }
+    #expect(numbers == [0, 2])
+    let largest = store.takeLargest()
+    #expect(largest < Self.rows + 1_100, "\(largest) rows in one read")
+    #expect(store.takeCount() > Self.count / 2)
+    let running = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await fixture.engine.listDocuments(request, as: .administrator)
+    }
+    await #expect(throws: FirestoreError.self) { _ = try await running.value }
+    #expect(store.takeCount() < 2 * Self.rows + 1_100)
   }
 }

@@ -122,4 +122,20 @@ struct RandomRanges {
       }
     }
   }
+
+  @Test("a union of ranges has their keys and no others, in ranges that neither overlap nor touch")
+  func fewestRanges() {
+    var source = RandomRanges(seed: 8)
+    for _ in 0..<500 {
+      let ranges = (0..<Int.random(in: 0..<8, using: &source.random)).map { _ in source.range() }
+      let union = KeyRange.union(of: ranges)
+      for _ in 0..<20 {
+        let key = source.key()
+        #expect(union.contains { $0.contains(key) } == ranges.contains { $0.contains(key) })
+      }
+      for (one, next) in zip(union, union.dropFirst()) {
+        #expect(one.end.map { $0.lexicographicallyPrecedes(next.start) } == true)
+      }
+    }
+  }
 }

@@ -57,6 +57,11 @@ extension EngineLimits {
   public static let indexingStep = 128
   /// Bytes of these documents, after which the step ends.
   public static let indexingStepBytes = 1 << 20
+  /// Bytes of the entries that the step adds or removes, after which it ends, be it in the middle of a document.
+  public static let indexingStepEntryBytes = 8 << 20
+  /// Bytes of one document's entries in the composite indexes that are being built; one with more cannot be built. A commit,
+  /// of at most 64 MiB, must be able to replace them all.
+  public static let builtDocumentBytes = 32 << 20
   /// Transactions of one database that may be open at once.
   public static let openTransactions = 10_000
   /// Ended transactions whose tokens are remembered, so that late calls get the right error.
@@ -69,12 +74,17 @@ extension EngineLimits {
   public static let openTransactionsReadBytes = 256 << 20
   /// Writes of one BatchWrite that are under way at once.
   public static let batchWritesAtOnce = 64
+  /// Bytes of stored documents that one commit goes over, with 16 for every field and element that a write goes over
+  /// again: the database's other writes wait meanwhile.
+  public static let commitWork = 256 << 20
   /// Documents that one commit of `clear` deletes.
   public static let clearedDocuments = 20_000
   /// Bytes of these documents, after which no more are added.
   public static let clearedBytes = 64 << 20
   /// How long a transaction's read waits for a lock.
   public static let readLockWait: UInt64 = 30_000_000
+  /// How long a read waits, in all, for a version of about the time that it begins at.
+  public static let readPatience: UInt64 = 25_000
   /// Bytes of documents that one query may hold to sort them.
   public static let sortBytes = 64 << 20
   /// Documents in one delivered page of a query or batch.
@@ -95,6 +105,9 @@ extension EngineLimits {
   public static let batchGetNames = 100_000
   /// Active targets of one Listen stream.
   public static let streamTargets = 1_000
+  /// Distinct queries of one collection, or of one collection group, that have nothing by which their matches can be found,
+  /// so that every write there is compared with each.
+  public static let unplacedQueries = 10_000
   /// Commands of one Listen stream that wait to be carried out.
   public static let streamCommands = 4_000
   /// Bytes of these commands' requests.

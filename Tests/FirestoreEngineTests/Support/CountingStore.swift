@@ -90,6 +90,8 @@ private final class CountingDatabase: OrderedDatabase {
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
 
+  func latestVersion(within age: UInt64) -> Version? { base.latestVersion(within: age) }
+
   func recentVersion(within age: UInt64) async throws -> Version {
     try await base.recentVersion(within: age)
   }
@@ -103,7 +105,7 @@ private final class CountingDatabase: OrderedDatabase {
   }
 }
 
-/// Counts the rows that a view is asked for.
+/// Counts the rows that a view is asked for, and the keys that it goes over unseen where it says so.
 final class CountingView: ReadView {
   private let view: any ReadView
   /// Rows that scans visited, and rows that were looked up by key.
@@ -128,5 +130,18 @@ final class CountingView: ReadView {
       visited += 1
       return try visit(key, value, version)
     }
+  }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
+      Bool
+  ) throws -> HiddenKeys {
+    let hidden = try view.scan(range, reverse: reverse, hidden: most) { key, value, version in
+      visited += 1
+      return try visit(key, value, version)
+    }
+    visited += hidden.count
+    return hidden
   }
 }

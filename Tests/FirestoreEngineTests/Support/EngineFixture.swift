@@ -17,6 +17,7 @@ struct EngineFixture: Sendable {
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
     lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
     scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard,
+    commitWork: Int = EngineLimits.commitWork, sortMemory: Int = 1 << 30,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
@@ -24,6 +25,8 @@ struct EngineFixture: Sendable {
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
     options.watchBudget = budget
     options.scanRows = scanRows
+    options.commitWork = commitWork
+    options.sortMemory = sortMemory
     options.requiresIndexes = strict
     options.limits = limits
     options.report = report

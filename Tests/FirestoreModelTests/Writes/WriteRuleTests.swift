@@ -134,4 +134,75 @@ struct WriteRuleTests {
     #expect(Self.refusal(Write(.delete(elsewhere))) != nil)
     #expect(Self.refusal(Write(.verify(name), precondition: .exists(false))) == nil)
   }
+
+  @Test(
+    "a write tells what it goes over before each step: the maps on the way, and arrays that are transformed")
+  func work() throws {
+    let name = try Self.name()
+    let fields: MapValue = [
+      "a": ["x": 1, "y": ["z": 1]], "b": .array([Value](repeating: .null, count: 50)), "c": 1,
+    ]
+    func spent(_ write: Write, on existing: MapValue?) -> [Int] {
+      var spent: [Int] = []
+      let outcome = write.apply(to: existing, requestTime: Self.time) { spent.append($0) }
+      #expect(outcome == write.apply(to: existing, requestTime: Self.time))
+      return spent
+    }
+    func path(_ segments: String...) throws -> FieldPath { try #require(FieldPath(segments: segments)) }
+    let append = FieldTransform(try path("b"), .appendMissing([1, 2]))
+    #expect(spent(Write(.update(name, fields: fields)), on: fields) == [])
+    #expect(spent(Write(.delete(name)), on: fields) == [])
+    #expect(spent(Write(.update(name, fields: [:]), mask: [try path("c")]), on: fields) == [3])
+    let nested = [try path("a", "x"), try path("a", "y", "z"), try path("a", "y", "w"), try path("q", "r")]
+    #expect(spent(Write(.update(name, fields: [:]), mask: nested), on: fields) == [3 + 2 + 1])
+    #expect(spent(Write(.transform(name, [append, append])), on: fields) == [3, 52, 54])
+    #expect(spent(Write(.update(name, fields: [:]), mask: [], transforms: [append]), on: nil) == [0, 0, 2])
+  }
+
+  @Test("whether a write changed a document is told by what it names")
+  func changes() throws {
+    var random = SystemRandomNumberGenerator()
+    let name = try Self.name()
+    func map(_ depth: Int) -> MapValue {
+      MapValue(
+        ["a", "b", "c"].filter { _ in Bool.random(using: &random) }.map { key in
+          let isLeaf = depth == 0 || Bool.random(using: &random)
+          return (key, isLeaf ? .integer(Int64.random(in: 0..<2, using: &random)) : .map(map(depth - 1)))
+        })
+    }
+    func path() throws -> FieldPath {
+      try #require(
+        FieldPath(
+          segments: (0..<Int.random(in: 1...3, using: &random)).map { _ in
+            ["a", "b", "c"].randomElement(using: &random) ?? "a"
+          }))
+    }
+    for _ in 0..<2_000 {
+      var write = Write(.update(name, fields: map(2)))
+      if Bool.random(using: &random) { write.mask = try (0..<3).map { _ in try path() } }
+      if Bool.random(using: &random) { write.transforms = [FieldTransform(try path(), .maximum(1))] }
+      let before = Int.random(in: 0..<5, using: &random) == 0 ? nil : map(2)
+      let after = write.apply(to: before, requestTime: Self.time).fields
+      #expect(write.hasChanged(before, into: after) == (before != after), "\(write) on \(before as Any)")
+    }
+    #expect(!Write(.verify(name)).hasChanged(["a": 1], into: ["a": 1]))
+    #expect(Write(.delete(name)).hasChanged(["a": 1], into: nil))
+  }
+
+  @Test("what a write brings is cut to what is stored before it is compared with what is")
+  func stored() throws {
+    let name = try Self.name()
+    let (fine, cut): (Value, Value) = (
+      .timestamp(Timestamp(seconds: 1, nanoseconds: 1_999)),
+      .timestamp(Timestamp(seconds: 1, nanoseconds: 1_000))
+    )
+    let field = FieldPath(field: "t")
+    let write = Write(
+      .update(name, fields: ["u": .array([fine])]), mask: [FieldPath(field: "u")],
+      transforms: [FieldTransform(field, .appendMissing([fine, cut]))])
+    let outcome = write.stored.apply(to: ["t": .array([cut])], requestTime: Self.time)
+    #expect(outcome.fields == ["t": .array([cut]), "u": .array([cut])])
+    let remove = Write(.transform(name, [FieldTransform(field, .removeAll([fine]))]))
+    #expect(remove.stored.apply(to: ["t": .array([cut])], requestTime: Self.time).fields == ["t": .array([])])
+  }
 }

@@ -7,8 +7,8 @@ extension FirestoreEngine {
   /// Deletes all documents at and below a path: a document, a collection, or the root for the whole database.
   ///
   /// Up to 20,000 documents, or 64 MiB of them, go in one commit, so that listeners see them go in one snapshot; what is
-  /// beyond goes in further ones. Open transactions do not hold it up: one that has read what is gone fails when it
-  /// commits.
+  /// beyond goes in further ones. Open transactions do not hold it up: those that hold locks lose them, go on reading what
+  /// they have seen so far, and fail when they commit.
   /// - Throws: what the policy says; UNAVAILABLE if the outcome is unknown.
   public func clear(
     _ name: DatabaseName, at path: ResourcePath = .root, as caller: Caller
@@ -23,6 +23,8 @@ extension FirestoreEngine {
 extension FirestoreDatabase {
   /// Deletes what one commit may; whether that was all.
   fileprivate func clear(at path: ResourcePath, as caller: Caller) async throws -> Bool {
+    let writer = makeWriter()
+    defer { locks.leave(writer) }
     let committed = try await rows.execute(validating: nil) { view in
       var writes: [Write] = []
       var bytes = 0
@@ -37,7 +39,9 @@ extension FirestoreDatabase {
         writes.append(Write(.delete(name)))
         return true
       }
-      try self.plan(writes, as: caller, view).write(to: view)
+      let plan = try self.plan(writes, as: caller, view)
+      if !plan.changes.isEmpty { self.locks.seize(plan.footprint, as: writer) }
+      try plan.write(to: view)
       return isAll
     }
     return committed.result

@@ -22,12 +22,17 @@ public final class FirestoreEngine: Sendable {
     public var requiresIndexes = false
     /// The product's limits, or higher ones.
     public var limits = EngineLimits.standard
+    /// Bytes of results that all queries together may hold to sort them: a gibibyte. `HearthServer` gives them an eighth
+    /// of the machine's memory.
+    public var sortMemory = 1 << 30
     /// Called with what an operator wants to know: how far indexes are. From any thread; must be quick.
     public var report: @Sendable (String) -> Void = { _ in }
     /// What a slow Listen stream may hold.
     var watchBudget = WatchBudget()
     /// Rows that a query goes over in one read.
     var scanRows = EngineLimits.scanRows
+    /// Bytes of documents that one commit may go over.
+    var commitWork = EngineLimits.commitWork
 
     /// Makes options: two seconds of lock wait, a heartbeat every 37 seconds.
     public init(
@@ -55,6 +60,7 @@ public final class FirestoreEngine: Sendable {
   public var limits: EngineLimits { options.limits }
   private let store: any OrderedStore
   private let policy: any AccessPolicy
+  let sorting: SortMemory
   private let state = Guarded(State())
 
   /// Makes an engine over an open store, which stays the caller's to close.
@@ -62,6 +68,7 @@ public final class FirestoreEngine: Sendable {
     self.store = store
     self.policy = policy
     self.options = options
+    sorting = SortMemory(limit: options.sortMemory)
   }
 
   /// Creates a database; nothing happens if it exists.
@@ -160,7 +167,8 @@ public final class FirestoreEngine: Sendable {
     }
     let rows = try await store.database(
       named: catalogueName, history: .seconds(limits.historySeconds))
-    let database = FirestoreDatabase(name: name, rows: rows, policy: policy, options: options)
+    let database = FirestoreDatabase(
+      name: name, rows: rows, policy: policy, options: options, sorting: sorting)
     try await database.indexes.load()
     if let indexes = state.withLock({ $0.indexes[name.database] }) {
       try await database.indexes.choose(indexes)

@@ -1,6 +1,8 @@
 // What a list of writes makes of the database: computed in the sequencer, before anything is written.
 //
-// Invariant: writes apply in order, each to the result of those before it; the first that fails fails all.
+// Invariant: writes apply in order, each to the result of those before it; the first that fails fails all. A document's
+// limits hold for what the commit makes of it in the end, and are looked at once: a commit costs its request, the documents
+// that it touches, and what `CommitWork` counts.
 // Rows, index entries, group rows and log record of a commit are written together or not at all.
 
 import FirestoreModel
@@ -22,7 +24,14 @@ struct CommitPlan {
     var transforms = 0
     /// Whether a write of this commit has deleted it.
     var isDeletedHere = false
+    /// What is yet to be checked of it.
+    var unchecked = Unchecked.nothing
+    /// The document as it stands, once somebody has wanted it encoded.
+    var made: StoredDocument?
   }
+
+  /// What writes have left unchecked of a document.
+  fileprivate enum Unchecked { case nothing, size, everything }
 
   /// What one write did, for the policy.
   private struct Step {
@@ -41,6 +50,7 @@ struct CommitPlan {
   private var targets: [Target] = []
   private var positions: [ResourcePath: Int] = [:]
   private var steps: [Step] = []
+  private var work: CommitWork
   private(set) var results: [WriteResult] = []
 
   /// The documents that end up changed.
@@ -52,10 +62,13 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
-  init(_ view: any Sequenced, _ indexes: IndexSet, _ limits: EngineLimits, recordsSteps: Bool) {
+  init(
+    _ view: any Sequenced, _ indexes: IndexSet, _ limits: EngineLimits, work: CommitWork, recordsSteps: Bool
+  ) {
     self.view = view
     self.indexes = indexes
     self.limits = limits
+    self.work = work
     self.recordsSteps = recordsSteps
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
@@ -63,8 +76,18 @@ struct CommitPlan {
 
   // MARK: Applying writes
 
-  /// Applies one write to what the writes before it made.
-  mutating func apply(_ write: Write) throws {
+  /// Applies writes, each to what those before it made.
+  mutating func apply(_ writes: [Write]) throws {
+    do { for write in writes { try apply(write) } } catch {
+      // Of two writes that fail, the first is told of.
+      try validate()
+      throw error
+    }
+    try validate()
+  }
+
+  private mutating func apply(_ asked: Write) throws {
+    let write = asked.stored
     let position = try position(of: write.document)
     var target = targets[position]
     if let precondition = write.precondition {
@@ -81,33 +104,29 @@ struct CommitPlan {
         "Cannot apply more than \(limits.data.transformsPerDocument) field transforms to one document in a commit."
       )
     }
-    let outcome = write.apply(to: target.fields, requestTime: requestTime)
-    let fields = outcome.fields?.stored
-    let old = recordsSteps ? target.snapshot : nil
-    if let fields {
-      if target.fields == nil {
-        target.createTime = commitTime
-        target.updateTime = commitTime
-      } else if fields != target.fields {
-        target.updateTime = commitTime
-      }
-      if fields != target.fields, !write.isVerify {
-        try DocumentValidation.validateSize(fields, of: target.name, limits: limits.data)
-        if !write.allTransforms.isEmpty || write.mask != nil {
-          try DocumentValidation.validate(fields, limits: limits.data)
-        }
-      }
-    } else {
-      target.createTime = nil
-      target.updateTime = nil
+    let outcome = try write.apply(to: target.fields, requestTime: requestTime) { count in
+      try work.spend(elements: count)
     }
-    target.fields = fields
-    targets[position] = target
+    let old = recordsSteps ? target.snapshot : nil
+    if write.hasChanged(target.fields, into: outcome.fields) {
+      let exists = outcome.fields != nil
+      target.fields = outcome.fields
+      target.createTime = exists ? target.createTime ?? commitTime : nil
+      target.updateTime = exists ? commitTime : nil
+      // What a write alone brings was checked before; what it makes together with others is not.
+      target.unchecked = write.mask == nil && write.allTransforms.isEmpty ? .size : .everything
+      target.made = nil
+      if recordsSteps {
+        target.made = target.snapshot
+        try work.spend(bytes: target.made?.encoded.count ?? 0)
+      }
+    }
     var result = WriteResult(updateTime: target.updateTime, transformResults: outcome.transformResults)
     if case .delete = write.operation {
       result.updateTime = nil
-      targets[position].isDeletedHere = true
+      target.isDeletedHere = true
     }
+    targets[position] = target
     results.append(result)
     if recordsSteps {
       steps.append(
@@ -115,10 +134,21 @@ struct CommitPlan {
     }
   }
 
+  /// Checks what the writes so far have made of their documents.
+  private func validate() throws(FirestoreError) {
+    for target in targets {
+      guard let fields = target.fields, target.unchecked != .nothing else { continue }
+      try DocumentValidation.validateSize(fields, of: target.name, limits: limits.data)
+      if target.unchecked == .everything { try DocumentValidation.validate(fields, limits: limits.data) }
+    }
+  }
+
   private mutating func position(of name: DocumentName) throws -> Int {
     if let position = positions[name.path] { return position }
     let key = KeyLayout.document(name.path)
-    let before = try view.get(key).map { try DocumentRow.decode($0.value, name).decodedOnce() }
+    let row = try view.get(key)
+    try work.spend(bytes: row?.value.count ?? 0)
+    let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
     let fields = try before?.fields()
     targets.append(
       Target(
@@ -225,6 +255,7 @@ struct CommitPlan {
 extension CommitPlan.Target {
   /// The document as it stands; nil if it does not exist.
   fileprivate var snapshot: StoredDocument? {
+    if let made { return made }
     guard let fields, let createTime, let updateTime else { return nil }
     if let before, before.updateTime == updateTime, before.createTime == createTime { return before }
     return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)

@@ -78,8 +78,9 @@ extension FirestoreDatabase {
   /// Applies writes and asks the policy about them.
   func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
     let asks = !policy.allowsEverything(caller)
-    var plan = CommitPlan(view, indexes.current, options.limits, recordsSteps: asks)
-    for write in writes { try plan.apply(write) }
+    var plan = CommitPlan(
+      view, indexes.current, options.limits, work: CommitWork(limit: options.commitWork), recordsSteps: asks)
+    try plan.apply(writes)
     if asks { try plan.authorise(caller, policy) }
     try plan.finish()
     return plan
@@ -131,15 +132,18 @@ extension FirestoreDatabase {
       }
       return CommitResponse(writeResults: [], commitTime: try await rows.reserveVersion().timestamp)
     }
-    let hasRead = !transaction.reads.keys.isEmpty || !transaction.reads.ranges.isEmpty
+    var reads = transaction.reads
+    // What many of its queries went over is compared with the commits since but once.
+    reads.ranges = KeyRange.union(of: reads.ranges)
+    let hasRead = !reads.keys.isEmpty || !reads.ranges.isEmpty
     switch transaction.mode {
     case .readOnly:
       throw FirestoreError.invalidArgument("Cannot modify entities in a read-only transaction.")
     case .optimistic:
-      return try await commit(writes, reads: hasRead ? transaction.reads : nil, owner: nil, as: caller)
+      return try await commit(writes, reads: hasRead ? reads : nil, owner: nil, as: caller)
     case .pessimistic:
       return try await commit(
-        writes, reads: hasRead ? transaction.reads : nil, owner: transaction.owner, as: caller)
+        writes, reads: hasRead ? reads : nil, owner: transaction.owner, as: caller)
     }
   }
 }

@@ -15,16 +15,21 @@ final class FirestoreDatabase: Sendable {
   let indexes: IndexBuilder
   /// The indexes that the operator has been told of, by their texts' hashes.
   let advised = Guarded<Set<Int>>([])
+  /// The bytes of results that queries of all databases hold to sort them.
+  let sorting: SortMemory
+  /// The reservation that reads wait for, if one is under way.
+  let reserving = Guarded<Reservation?>(nil)
   private let nextWriter = Guarded<UInt64>(1)
 
   init(
     name: DatabaseName, rows: any OrderedDatabase, policy: any AccessPolicy,
-    options: FirestoreEngine.Options
+    options: FirestoreEngine.Options, sorting: SortMemory
   ) {
     self.name = name
     self.rows = rows
     self.policy = policy
     self.options = options
+    self.sorting = sorting
     // The two know of each other: a lost lock dooms its transaction, an ended transaction gives back its locks.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in

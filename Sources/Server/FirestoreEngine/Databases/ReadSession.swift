@@ -15,6 +15,12 @@ struct ReadSession: Sendable {
   /// The token of the transaction that the read began itself.
   var newToken: [UInt8]?
 
+  /// Whether what is read is kept for the transaction's commit.
+  var keepsReads: Bool {
+    guard let transaction else { return false }
+    return transaction.mode != .readOnly
+  }
+
   /// Whether the read holds locks.
   var locks: LockTable.Mode? {
     guard case .pessimistic(let mode)? = transaction?.mode, transaction?.isDoomed != true else { return nil }
@@ -59,18 +65,6 @@ extension FirestoreDatabase {
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)
   }
-
-  /// The newest state's version, for a read that begins now: of about the time that it is, however long ago the last
-  /// commit was, so that it does not fall out of history while its reader goes on.
-  ///
-  /// A store that cannot write any more commits nothing above the version that it stands at, which is as good then.
-  func recentVersion() async -> Version {
-    (try? await rows.recentVersion(within: FirestoreDatabase.readAge)) ?? rows.latestVersion
-  }
-
-  /// How much older than the clock a read's time may be, in microseconds. Reading costs a reservation this often at
-  /// most, and none while there are commits.
-  static let readAge: UInt64 = 100_000
 
   /// Refuses unless the policy allows transactions.
   func authoriseTransaction(as caller: Caller) async throws {

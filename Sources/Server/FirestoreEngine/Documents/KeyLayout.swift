@@ -152,4 +152,6 @@ enum KeyLayout {
   }
 
   private static let pathEnd: UInt8 = 0x01
+  /// What no segment's encoding sorts below, and a path's end does.
+  static let leastSegment: UInt8 = 0x02
 }

@@ -1,8 +1,11 @@
 // Brings a database's indexes to what was chosen, in the background: step by step, each a commit of its own, so that
 // writes go on between them and a killed process goes on where it was.
 //
-// Invariant: a step and the state that says it was done are one commit, in the sequencer; whatever is written before or
-// after it, the entries are those that `IndexState` promises.
+// Invariants
+//   1. A step and the state that says it was done are one commit, in the sequencer; whatever is written before or
+//      after it, the entries are those that `IndexState` promises.
+//   2. Every step is bounded in documents, in their bytes and in the bytes that it writes, so that none is refused as
+//      too large a commit; and it gets further than where it began.
 
 import FirestoreModel
 import OrderedStore
@@ -156,43 +159,59 @@ final class IndexBuilder: Sendable {
       report("the indexes are built: \(stored.progress.documents) documents")
       return stored.built(at: view.commitVersion, now: now)
     }
-    var next = batch.state
-    let group = batch.state.progress.group
-    let base = IndexSet.baseRules(stored, group)
-    let wanted = set.wanted(in: group).rules ?? .automatic
+    var next = stored
+    let base = IndexSet.baseRules(stored, batch.group)
+    let wanted = set.wanted(in: batch.group).rules ?? .automatic
     let hasRules = wanted.intersection(base) != wanted
-    var unbuilt = IndexSet.unbuilt(stored, group)
-    for (path, fields) in batch.documents {
-      if hasRules {
-        let keys = try IndexEntries.keys(of: fields, at: path, rules: wanted, limits: nil)
-        for key in keys where try view.get(key) == nil { try view.insert(key, []) }
-      }
-      for index in unbuilt {
-        do {
-          for (key, value) in try index.entries(of: fields, at: path) where try view.get(key) == nil {
-            try view.insert(key, value)
+    var unbuilt = IndexSet.unbuilt(stored, batch.group)
+    var step = Step(view)
+    for document in batch.documents {
+      if let fields = document.fields {
+        if hasRules {
+          let keys = try IndexEntries.keys(of: fields, at: document.path, rules: wanted, limits: nil)
+          for key in keys { try step.insert(key, []) }
+        }
+        var bytes = 0
+        for index in unbuilt {
+          do {
+            let entries = try index.entries(of: fields, at: document.path)
+            let more = entries.reduce(0) { $0 + $1.0.count + $1.1.count }
+            guard bytes + more <= EngineLimits.builtDocumentBytes else { throw IndexBuilder.tooManyBytes }
+            bytes += more
+            for (key, value) in entries { try step.insert(key, value) }
+          } catch let error as FirestoreError {
+            unbuilt.removeAll { $0 == index }
+            next = next.failing(index.number, because: "\(document.path): \(error.message)")
+            report(
+              "the index of \(index.index.description) cannot be built: \(document.path): \(error.message)")
           }
-        } catch let error as FirestoreError {
-          unbuilt.removeAll { $0 == index }
-          next = next.failing(index.number, because: "\(path): \(error.message)")
-          report("the index of \(index.index.description) cannot be built: \(path): \(error.message)")
         }
       }
+      // What is still missing of this document is added by the next step, which finds what is there.
+      if step.isCut { break }
+      next.progress.pass(document.row, in: batch.group)
+      if step.isFull { break }
     }
     if next.progress.documents / 10_000 > stored.progress.documents / 10_000 {
-      report("building indexes: \(next.progress.documents) documents so far, now in '\(group)'")
+      report("building indexes: \(next.progress.documents) documents so far, now in '\(batch.group)'")
     }
     return next
   }
+
+  private static let tooManyBytes = FirestoreError.invalidArgument(
+    "The document's entries in the indexes that are being built have more than "
+      + "\(EngineLimits.builtDocumentBytes) bytes.")
 
   /// Removes entries that are not wanted any more.
   private func clear(_ stored: IndexState, in view: any Sequenced) throws -> IndexState {
     var next = stored
     if let number = stored.dead.last {
       var keys: [Key] = []
+      var bytes = 0
       try view.scan(KeyRange(prefix: KeyLayout.composite(number)), reverse: false) { key, _, _ in
         keys.append(Array(key))
-        return keys.count < EngineLimits.indexingStep * 8
+        bytes += key.count
+        return keys.count < EngineLimits.indexingStep * 8 && bytes < EngineLimits.indexingStepEntryBytes
       }
       for key in keys { try view.clear(key) }
       if keys.isEmpty { next.dead.removeLast() }
@@ -200,26 +219,63 @@ final class IndexBuilder: Sendable {
     }
     let set = IndexSet(stored)
     guard let batch = try nextDocuments(set, in: view) else { return stored.settled() }
-    let group = batch.state.progress.group
-    let possible = set.possible(in: group).rules
-    let wanted = set.wanted(in: group).rules
-    for (path, fields) in batch.documents {
-      let all = try IndexEntries.keys(of: fields, at: path, rules: possible, limits: nil)
-      let kept = try IndexEntries.keys(of: fields, at: path, rules: wanted, limits: nil)
-      for key in IndexEntries.difference(from: all, to: kept).removed { try view.clear(key) }
+    let possible = set.possible(in: batch.group).rules
+    let wanted = set.wanted(in: batch.group).rules
+    var step = Step(view)
+    for document in batch.documents {
+      if let fields = document.fields {
+        let all = try IndexEntries.keys(of: fields, at: document.path, rules: possible, limits: nil)
+        let kept = try IndexEntries.keys(of: fields, at: document.path, rules: wanted, limits: nil)
+        for key in IndexEntries.difference(from: all, to: kept).removed { try step.clear(key) }
+      }
+      if step.isCut { break }
+      next.progress.pass(document.row, in: batch.group)
+      if step.isFull { break }
     }
-    return batch.state
+    return next
   }
 
+  /// What one step writes, bounded in bytes: a commit that is too large would be refused again and again. Entries that
+  /// are as they should be cost nothing, so that a step which is done again goes further.
+  private struct Step {
+    private let view: any Sequenced
+    private var bytes = 0
+    /// Whether something was left out.
+    private(set) var isCut = false
+    /// Whether nothing more should be begun.
+    var isFull: Bool { bytes >= EngineLimits.indexingStepEntryBytes }
+
+    init(_ view: any Sequenced) { self.view = view }
+
+    mutating func insert(_ key: Key, _ value: StoredValue) throws {
+      guard !isCut, try view.get(key) == nil, hasRoom(key.count + value.count) else { return }
+      try view.insert(key, value)
+    }
+
+    mutating func clear(_ key: Key) throws {
+      guard !isCut, try view.get(key) != nil, hasRoom(key.count) else { return }
+      try view.clear(key)
+    }
+
+    private mutating func hasRoom(_ count: Int) -> Bool {
+      if isFull {
+        isCut = true
+        return false
+      }
+      bytes += count
+      return true
+    }
+  }
+
+  /// Documents of one group that a step may go over.
   private struct Batch {
-    var documents: [(path: ResourcePath, fields: MapValue)] = []
-    /// The state with the progress after them.
-    var state: IndexState
+    let group: String
+    /// By their group rows; without fields where a row has no document.
+    var documents: [(row: Key, path: ResourcePath, fields: MapValue?)] = []
   }
 
   /// The next documents of the groups that the phase goes over; nil at the end.
   private func nextDocuments(_ set: IndexSet, in view: any Sequenced) throws -> Batch? {
-    var batch = Batch(state: set.state)
     let done = Array(set.state.progress.group.utf8)
     for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {
       let prefix = KeyLayout.group(group, below: ResourcePath([]))
@@ -234,15 +290,12 @@ final class IndexBuilder: Sendable {
         return paths.count < EngineLimits.indexingStep
       }
       if paths.isEmpty { continue }
-      batch.state.progress.group = group
+      var batch = Batch(group: group)
       var bytes = 0
       for (key, path) in paths where bytes < EngineLimits.indexingStepBytes {
-        batch.state.progress.last = key
-        batch.state.progress.documents += 1
-        guard let name = DocumentName(database: name, path: path), let document = try view.document(name)
-        else { continue }
-        bytes += document.encoded.count
-        batch.documents.append((path, try document.fields()))
+        let document = try DocumentName(database: name, path: path).flatMap { try view.document($0) }
+        bytes += document?.encoded.count ?? 0
+        batch.documents.append((key, path, try document?.fields()))
       }
       return batch
     }

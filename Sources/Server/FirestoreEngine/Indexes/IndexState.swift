@@ -60,6 +60,13 @@ struct IndexState: Codable, Sendable, Equatable {
     var last: [UInt8] = []
     /// Documents so far, all groups together.
     var documents = 0
+
+    /// Notes that the document of a group row is done.
+    mutating func pass(_ row: [UInt8], in group: String) {
+      self.group = group
+      last = row
+      documents += 1
+    }
   }
 
   var phase = Phase.settled

@@ -139,7 +139,7 @@ struct Candidates {
     return switch plan.source {
     case .nothing, .names: false
     case .entries: true
-    case .index, .rows, .group: rest.map { !$0.isEmpty } ?? false
+    case .index, .rows, .group: hasRest
     case .composite: composite?.remainders.contains { !$0.isEmpty } ?? false
     case .subtree: !isWalkDone && walked != nil
     }
@@ -182,7 +182,7 @@ struct Candidates {
     case .composite(let scan): return try fillFromComposite(scan)
     case .rows: return try fillFromRows()
     case .group: return try fillFromGroup()
-    case .subtree(let parent): return try fillFromSubtree(parent)
+    case .subtree(let parent, let bounds): return try fillFromSubtree(parent, bounds)
     }
   }
 
@@ -219,12 +219,15 @@ struct Candidates {
       else { continue }
       ahead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
     }
-    return !entries.isEmpty
+    return !entries.isEmpty || hasRest
   }
 
   private mutating func fillFromComposite(_ scan: CompositeScan) throws -> Bool {
     var count = 0
-    while count < batch, let next = try composite?.next() {
+    while count < batch {
+      let step = try composite?.next()
+      if case .paused? = step { isPaused = true }
+      guard case .entry(let next)? = step else { break }
       count += 1
       guard let path = scan.index.path(of: next.row, in: scan.collection),
         let name = DocumentName(database: database, path: path)
@@ -242,22 +245,24 @@ struct Candidates {
       guard let path = KeyLayout.documentPath(ofGroupRow: key) else { continue }
       note(path)
     }
-    return !entries.isEmpty
+    return !entries.isEmpty || hasRest
   }
 
-  private mutating func fillFromSubtree(_ parent: ResourcePath) throws -> Bool {
+  private mutating func fillFromSubtree(_ parent: ResourcePath, _ bounds: NameBounds) throws -> Bool {
     guard !isWalkDone else { return false }
     var paths: [ResourcePath] = []
-    let start = walked
+    let last = walked
     let limit = batch
-    try SubtreeWalk(view: view, database: database).documents(below: parent, from: start) { path in
-      if path == start { return true }
+    let walk = SubtreeWalk(view: view, database: database)
+    try walk.documents(below: parent, from: last ?? bounds.lower) { path in
+      if path == last { return true }
+      if let upper = bounds.upper, ResourcePath.compare(path, upper) == .descending { return false }
       paths.append(path)
       return paths.count < limit
     }
     allowance.spend(paths.count + 1)
     isWalkDone = paths.count < limit
-    walked = paths.last ?? start
+    walked = paths.last ?? last
     for path in paths { note(path) }
     return !paths.isEmpty
   }
@@ -267,15 +272,13 @@ struct Candidates {
     guard let range = rest, !range.isEmpty else { return [] }
     var found: [Key] = []
     let limit = batch
-    try view.scan(range, reverse: plan.reverse) { key, _, _ in
+    let hidden = try view.scan(range, reverse: plan.reverse, hidden: allowance.hidden) { key, _, _ in
       found.append(Array(key))
       return found.count < limit
     }
-    allowance.spend(found.count + 1)
-    rest = nil
-    if found.count == limit, let last = found.last {
-      rest = range.remainder(after: last, reverse: plan.reverse)
-    }
+    allowance.spend(found.count + hidden.count + 1)
+    let last = hidden.last ?? (found.count == limit ? found.last : nil)
+    rest = last.map { range.remainder(after: $0, reverse: plan.reverse) }
     return found
   }
 
@@ -286,7 +289,7 @@ struct Candidates {
     var bytes = 0
     let limit = batch
     let database = database
-    try view.scan(range, reverse: plan.reverse) { key, value, _ in
+    let hidden = try view.scan(range, reverse: plan.reverse, hidden: allowance.hidden) { key, value, _ in
       last = Array(key)
       guard let path = KeyLayout.documentPath(ofRow: last),
         let name = DocumentName(database: database, path: path)
@@ -295,12 +298,15 @@ struct Candidates {
       bytes += value.count
       return found.count < limit && bytes < EngineLimits.pageBytes
     }
-    allowance.spend(found.count + 1, bytes: bytes)
+    allowance.spend(found.count + hidden.count + 1, bytes: bytes)
     let stopped = found.count >= limit || bytes >= EngineLimits.pageBytes
-    rest = stopped ? range.remainder(after: last, reverse: plan.reverse) : nil
+    rest = (hidden.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
     ahead = found
-    return !found.isEmpty
+    return !found.isEmpty || hasRest
   }
+
+  /// Whether something of the range is left to be read.
+  private var hasRest: Bool { rest.map { !$0.isEmpty } ?? false }
 }
 
 extension KeyRange {

@@ -13,12 +13,23 @@ struct CompositeUnion {
     var suffix: ArraySlice<UInt8> { row.key[start...] }
   }
 
+  /// What a search for the next entry gives.
+  enum Step {
+    case entry(Entry)
+    /// There are no more.
+    case end
+    /// What may be read is spent.
+    case paused
+  }
+
   private struct Stream {
     let start: Int
     let whole: KeyRange
     var rest: KeyRange?
     var ahead: ArraySlice<CompositeRow> = []
     var batch = 16
+    /// Whether the last read found nothing and did not come to the end.
+    var isPaused = false
   }
 
   private let view: any ReadView
@@ -49,11 +60,15 @@ struct CompositeUnion {
     }
   }
 
-  /// The next entry; nil at the end.
-  mutating func next() throws -> Entry? {
+  /// The next entry.
+  mutating func next() throws -> Step {
     var least: Entry?
     for place in streams.indices {
-      guard let row = try head(place) else { continue }
+      guard let row = try head(place) else {
+        // What this one gives next may come before what the others have.
+        if streams[place].isPaused { return .paused }
+        continue
+      }
       let entry = Entry(row: row, start: streams[place].start)
       guard let known = least else {
         least = entry
@@ -66,32 +81,35 @@ struct CompositeUnion {
         least = entry
       }
     }
-    guard let least else { return nil }
+    guard let least else { return .end }
     for place in streams.indices {
       while let row = try head(place), row.key[streams[place].start...].elementsEqual(least.suffix) {
         streams[place].ahead.removeFirst()
       }
     }
-    return least
+    return .entry(least)
   }
 
   private mutating func head(_ place: Int) throws -> CompositeRow? {
     if let row = streams[place].ahead.first { return row }
+    streams[place].isPaused = false
     guard let range = streams[place].rest, !range.isEmpty else { return nil }
     var rows: [CompositeRow] = []
     var last: Key = []
     var count = 0
     let limit = streams[place].batch
     let start = valuesStart
-    try view.scan(range, reverse: reverse) { key, value, _ in
+    let hidden = try view.scan(range, reverse: reverse, hidden: allowance.hidden) { key, value, _ in
       last = Array(key)
       count += 1
       if let row = CompositeRow(last, value, start: start) { rows.append(row) }
       return count < limit
     }
-    allowance.spend(count + 1)
+    allowance.spend(count + hidden.count + 1)
     streams[place].batch = min(limit * 2, 256)
-    streams[place].rest = count == limit ? range.remainder(after: last, reverse: reverse) : nil
+    let end = hidden.last ?? (count == limit ? last : nil)
+    streams[place].rest = end.map { range.remainder(after: $0, reverse: reverse) }
+    streams[place].isPaused = rows.isEmpty && hidden.last != nil
     streams[place].ahead = rows[...]
     return rows.first
   }

@@ -54,6 +54,8 @@ struct EntryStream {
   /// Where to read on; nil at the end.
   private var rest: KeyRange?
   private var batch = 8
+  /// The id at which the last read stopped, if it found nothing and did not come to the end.
+  private var pause: [UInt8]?
 
   /// - Parameter ids: bounds on the encoded id, which follows the prefix.
   init(_ view: any ReadView, _ allowance: ScanAllowance, prefix: Key, ids: KeyRange, reverse: Bool) {
@@ -66,14 +68,14 @@ struct EntryStream {
     rest = whole
   }
 
-  /// The next id, or the next that is not before `target` in scan order; nil at the end.
-  mutating func next(notBefore target: [UInt8]? = nil) throws -> [UInt8]? {
+  /// The next id, or the next that is not before `target` in scan order.
+  mutating func next(notBefore target: [UInt8]? = nil) throws -> IDStep {
     while true {
       while position < buffer.count {
         let id = buffer[position]
         position += 1
         if let target, isBefore(id, target) { continue }
-        return id
+        return .id(id)
       }
       if let target, var range = rest {
         // What is asked for lies beyond what was read ahead: seek instead of reading through, and read little, since
@@ -87,7 +89,7 @@ struct EntryStream {
         }
         rest = range
       }
-      guard try fill() else { return nil }
+      guard try fill() else { return pause.map { .paused($0) } ?? .end }
     }
   }
 
@@ -96,6 +98,7 @@ struct EntryStream {
   }
 
   private mutating func fill() throws -> Bool {
+    pause = nil
     guard let range = rest else { return false }
     if let end = range.end, !range.start.lexicographicallyPrecedes(end) {
       rest = nil
@@ -106,17 +109,15 @@ struct EntryStream {
     var ids: [[UInt8]] = []
     let count = prefix.count
     let limit = batch
-    try view.scan(range, reverse: reverse) { key, _, _ in
+    let hidden = try view.scan(range, reverse: reverse, hidden: allowance.hidden) { key, _, _ in
       ids.append(Array(key[count...]))
       return ids.count < limit
     }
-    allowance.spend(ids.count + 1)
+    allowance.spend(ids.count + hidden.count + 1)
     batch = min(batch * 2, 256)
-    if ids.count < limit {
-      rest = nil
-    } else if let last = ids.last {
-      rest = range.remainder(after: prefix + last, reverse: reverse)
-    }
+    let last = hidden.last ?? (ids.count == limit ? ids.last.map { prefix + $0 } : nil)
+    rest = last.map { range.remainder(after: $0, reverse: reverse) }
+    if ids.isEmpty, let last = hidden.last { pause = Array(last[count...]) }
     buffer = ids
     return !ids.isEmpty
   }
@@ -128,7 +129,8 @@ struct Intersection {
   private var streams: [EntryStream]
   private let allowance: ScanAllowance
   private let reverse: Bool
-  /// Where the search stands that was paused: its candidate, how many streams have it, and which is to be asked next.
+  /// Where the search stands that was paused: its candidate, how many streams have it, and which is to be asked next. If
+  /// none has it, the one to be asked has nothing up to there.
   private var paused: (candidate: [UInt8], agreed: Int, index: Int)?
 
   init(
@@ -142,30 +144,29 @@ struct Intersection {
   /// The next common id.
   mutating func next() throws -> IDStep {
     guard !streams.isEmpty else { return .end }
-    var (candidate, agreed, index) = paused ?? ([], 0, 0)
+    var candidate = paused?.candidate
+    var (agreed, index) = (paused?.agreed ?? 0, paused?.index ?? 0)
     paused = nil
     var steps = 0
-    if agreed == 0 {
-      guard let first = try streams[0].next() else { return .end }
-      (candidate, agreed, index) = (first, 1, 1 % streams.count)
-    }
     while agreed < streams.count {
       // After a whole round the candidate is another.
-      if steps >= streams.count, allowance.isSpent {
+      if steps > streams.count, allowance.isSpent, let candidate {
         paused = (candidate, agreed, index)
         return .paused(candidate)
       }
       steps += 1
-      guard let id = try streams[index].next(notBefore: candidate) else { return .end }
-      if id == candidate {
-        agreed += 1
-      } else {
+      switch try streams[index].next(notBefore: candidate) {
+      case .end: return .end
+      case .paused(let id):
+        paused = (id, 0, index)
+        return .paused(id)
+      case .id(let id):
+        agreed = id == candidate ? agreed + 1 : 1
         candidate = id
-        agreed = 1
       }
       index = (index + 1) % streams.count
     }
-    return .id(candidate)
+    return candidate.map { .id($0) } ?? .end
   }
 }
 

@@ -41,17 +41,9 @@ extension FirestoreDatabase {
         query.structured.startAt = try await cursor(after: token, query, session)
       }
       let prepared = try PreparedQuery(query, options.limits.data)
-      if session.transaction != nil {
-        let plan = try await rows.read(at: session.version) { view in
-          var run = QueryRun(prepared, self.indexes)
-          return try run.makePlan(view)
-        }
-        try await lock(&session, keys: plan.keys, ranges: plan.ranges)
-        let (found, keys) = try await page(prepared, size, &session, as: caller)
-        endRead(session, keys: keys, ranges: plan.ranges)
-        return try listed(found, request, session)
-      }
-      let (found, _) = try await page(prepared, size, &session, as: caller)
+      let (run, ranges) = try await begin(prepared, &session)
+      let found = try await page(run, size, &session, as: caller)
+      endRead(session, ranges: ranges)
       return try listed(found, request, session)
     } catch {
       endRead(session)
@@ -59,20 +51,21 @@ extension FirestoreDatabase {
     }
   }
 
+  /// Reads documents until a page is full, look by look, so that others have their turn between.
   private func page(
-    _ query: PreparedQuery, _ size: Int, _ session: inout ReadSession, as caller: Caller
-  ) async throws -> (ListedPage, [Key]) {
-    let name = name
-    let recordsKeys = session.transaction != nil
-    return try await read(&session) { view in
-      _ = try self.authorise(caller, .query(query.query), in: view)
-      var run = QueryRun(query, self.indexes, recordsKeys: recordsKeys)
-      var listed = ListedPage(size: size)
-      while true {
-        let page = try run.nextPage(view, name)
-        for document in page.documents { listed.append(document) }
-        if page.isLast || listed.goesOn { return (listed, run.keys) }
-      }
+    _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, as caller: Caller
+  ) async throws -> ListedPage {
+    var run = begun
+    var listed = ListedPage(size: size)
+    var isFirst = true
+    let memory = SortMemory.Account(sorting)
+    while true {
+      try Task.checkCancellation()
+      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
+      run = next
+      isFirst = false
+      for document in page.documents { listed.append(document) }
+      if page.isLast || listed.goesOn { return listed }
     }
   }
 

@@ -1,7 +1,8 @@
 // FAILED_PRECONDITION for want of an index, in the product's words, with the link that creates it.
 //
 // The link's token is a google.firestore.admin.v1.Index in base 64 for addresses, without padding. Example: `genre`
-// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`.
+// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. Where it
+// would be cut off on its way, the link leads to the list of indexes.
 
 import FirestoreModel
 import OrderedStore
@@ -55,6 +56,9 @@ extension MissingIndex {
     }
   }
 
+  /// The largest index that a link carries: gRPC has room for some 4 KiB of an error's message.
+  private static let tokenBytes = 2_400
+
   private func token(_ index: CompositeIndex, in database: DatabaseName, _ place: String) -> String {
     var bytes: [UInt8] = []
     append(1, "\(database)/collectionGroups/\(index.collectionID)/\(place)", to: &bytes)
@@ -66,6 +70,7 @@ extension MissingIndex {
     if case .composite = self {
       append(3, field("__name__", index.namesDescend ? .descending : .ascending), to: &bytes)
     }
+    guard bytes.count <= Self.tokenBytes else { return "" }
     let text = Data(bytes).base64EncodedString().prefix { $0 != "=" }
     return String(text.replacing("+", with: "-").replacing("/", with: "_"))
   }

@@ -84,13 +84,13 @@ extension FirestoreDatabase {
         var samples = samples
         var visited = 0
         var last: Key?
-        try view.scan(range, reverse: false) { key, _, _ in
+        let hidden = try view.scan(range, reverse: false, hidden: EngineLimits.partitionScan) { key, _, _ in
           samples.add(key)
           visited += 1
           if visited == EngineLimits.partitionScan { last = Array(key) }
           return last == nil
         }
-        return (samples, last.map { range.remainder(after: $0, reverse: false) })
+        return (samples, (hidden.last ?? last).map { range.remainder(after: $0, reverse: false) })
       }
     }
     return try samples.points(atMost: request.count).map { key in

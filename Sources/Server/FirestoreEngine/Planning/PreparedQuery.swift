@@ -20,7 +20,6 @@ struct PreparedQuery: Sendable {
     let query: Query
     let normalized: NormalizedQuery
     let scope: Scope
-    let equality: (field: FieldPath, value: [UInt8])?
 
     init(_ query: Query, _ limits: FirestoreLimits) throws(FirestoreError) {
       self.query = query
@@ -33,7 +32,6 @@ struct PreparedQuery: Sendable {
       } else {
         scope = .collection(query.parent.path.appending(id))
       }
-      equality = PreparedQuery.equality(in: normalized)
     }
   }
 
@@ -51,24 +49,6 @@ struct PreparedQuery: Sendable {
   var query: Query { content.query }
   var normalized: NormalizedQuery { content.normalized }
   var scope: Scope { content.scope }
-  /// One condition of the form field = value, if all results meet one: the field and the value's encoding.
-  var equality: (field: FieldPath, value: [UInt8])? { content.equality }
-
-  private static func equality(in query: NormalizedQuery) -> (field: FieldPath, value: [UInt8])? {
-    guard query.disjunctions.count == 1, let terms = query.disjunctions.first else { return nil }
-    for term in terms {
-      switch term {
-      case .field(let filter) where filter.op == .equal && !filter.field.isDocumentID:
-        return (filter.field, IndexKeyEncoder.encode(filter.value))
-      case .unary(let filter) where !filter.field.isDocumentID && filter.op == .isNull:
-        return (filter.field, IndexKeyEncoder.encode(.null))
-      case .unary(let filter) where !filter.field.isDocumentID && filter.op == .isNaN:
-        return (filter.field, IndexKeyEncoder.encode(.double(.nan)))
-      default: continue
-      }
-    }
-    return nil
-  }
 
   var orders: [StructuredQuery.Order] { normalized.orders }
   var limit: Int? { normalized.limit }

@@ -27,8 +27,8 @@ struct QueryPlan: Sendable {
     case rows(KeyRange)
     /// Group rows of a range.
     case group(KeyRange)
-    /// All documents below a parent, by name.
-    case subtree(ResourcePath)
+    /// The documents below a parent, by name.
+    case subtree(ResourcePath, NameBounds)
   }
 
   /// How far the candidates' order is the query's.
@@ -53,7 +53,7 @@ struct QueryPlan: Sendable {
     case .entries(_, let prefixes, _): prefixes.flatMap { $0.map { KeyRange(prefix: $0) } }
     case .index(_, _, let range), .rows(let range), .group(let range): [range]
     case .composite(let scan): scan.streams.map(\.range)
-    case .subtree(let parent): [KeyRange(prefix: KeyLayout.subtree(of: parent))]
+    case .subtree(let parent, let bounds): bounds.rows(below: parent)
     }
   }
 
@@ -97,18 +97,24 @@ struct Planner {
       return try plan(collection: path, alternatives, reverse, isCommon)
     case .group(let id):
       if let scan = composite(in: nil, id, alternatives) { return scan.plan }
-      let range = KeyRange(prefix: KeyLayout.group(id, below: normalized.parent.path))
+      var range = KeyRange(prefix: KeyLayout.group(id, below: normalized.parent.path))
+      let bounds = query.nameBounds(alternatives)
+      range.narrow(
+        from: bounds.lower.map { KeyLayout.group(id, below: $0) },
+        through: bounds.upper.map { KeyLayout.group(id, below: $0) })
       return QueryPlan(
         source: .group(range), arrangement: query.nameDirection == nil ? .unordered : .exact,
         reverse: reverse && query.nameDirection != nil)
     case .everywhere where normalized.selector?.allDescendants == true:
+      let parent = normalized.parent.path
       return QueryPlan(
-        source: .subtree(normalized.parent.path),
+        source: .subtree(parent, query.nameBounds(alternatives).inside(parent)),
         arrangement: query.nameDirection == .ascending ? .exact : .unordered, reverse: false)
     case .everywhere:
-      let range = KeyRange(prefix: KeyLayout.children(of: normalized.parent.path))
+      let parent = normalized.parent.path
       return QueryPlan(
-        source: .rows(range), arrangement: query.nameDirection == nil ? .unordered : .exact,
+        source: .rows(query.nameBounds(alternatives).inside(parent).children(of: parent)),
+        arrangement: query.nameDirection == nil ? .unordered : .exact,
         reverse: reverse && query.nameDirection != nil)
     }
   }
@@ -120,7 +126,7 @@ struct Planner {
     let composite = composite(in: path, path.id ?? "", alternatives)
     if let composite, composite.isWhole { return composite.plan }
     let prefixes = alternatives.map { $0.compactMap { entryPrefix(of: $0, in: path) } }
-    let ids = idBounds(alternatives)
+    let ids = idBounds(alternatives, in: path)
     if prefixes.allSatisfy({ !$0.isEmpty }) {
       let isExact = query.nameDirection != nil
       let entries = QueryPlan(
@@ -144,7 +150,7 @@ struct Planner {
         source: .rows(KeyRange(prefix: KeyLayout.collection(path))), arrangement: .unordered, reverse: false)
     }
     let prefix = KeyLayout.index(first.field, .value, of: path)
-    let bounds = valueBounds(first, alternatives)
+    let bounds = query.valueBounds(first, alternatives)
     let range = KeyRange(
       start: prefix + bounds.start,
       end: bounds.end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
@@ -215,95 +221,22 @@ struct Planner {
 
   // MARK: Bounds
 
-  /// The encoded ids between which every result's lies.
-  private func idBounds(_ alternatives: [[FilterTerm]]) -> KeyRange {
+  /// The encoded ids between which every result's lies, in a collection.
+  private func idBounds(_ alternatives: [[FilterTerm]], in collection: ResourcePath) -> KeyRange {
     var bounds = KeyRange(start: [], end: nil)
-    guard case .collection(let path) = query.scope else { return bounds }
-    func narrow(_ value: Value, isLower: Bool) {
-      guard case .reference(let name) = value, name.database == normalized.parent.database,
-        name.path.parent == path, let id = name.path.id
-      else { return }
-      let key = KeyLayout.segment(id)
-      if isLower {
-        if bounds.start.lexicographicallyPrecedes(key) { bounds.start = key }
-      } else {
-        let end = key.successor
-        if bounds.end.map({ end.lexicographicallyPrecedes($0) }) ?? true { bounds.end = end }
-      }
+    let names = query.nameBounds(alternatives)
+    if let lower = names.lower, lower.parent == collection, let id = lower.id {
+      bounds.start = KeyLayout.segment(id)
     }
-    if alternatives.count == 1 {
-      for case .field(let filter) in alternatives[0] where filter.field.isDocumentID {
-        switch filter.op {
-        case .greaterThan, .greaterThanOrEqual: narrow(filter.value, isLower: true)
-        case .lessThan, .lessThanOrEqual: narrow(filter.value, isLower: false)
-        default: break
-        }
-      }
-    }
-    if let direction = query.nameDirection {
-      if let value = normalized.startAt?.values.first { narrow(value, isLower: direction == .ascending) }
-      if let value = normalized.endAt?.values.first { narrow(value, isLower: direction == .descending) }
-    }
-    return bounds
-  }
-
-  /// The encoded values between which the first order field of every result lies.
-  private func valueBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
-    var bounds = filterBounds(order, alternatives)
-    let isAscending = order.direction == .ascending
-    if let value = normalized.startAt?.values.first {
-      let key = IndexValue.encode(value)
-      if isAscending {
-        bounds.narrow(from: key)
-      } else {
-        bounds.narrow(to: KeyRange.successor(ofPrefix: key))
-      }
-    }
-    if let value = normalized.endAt?.values.first {
-      let key = IndexValue.encode(value)
-      if isAscending {
-        bounds.narrow(to: KeyRange.successor(ofPrefix: key))
-      } else {
-        bounds.narrow(from: key)
-      }
+    if let upper = names.upper, upper.parent == collection, let id = upper.id {
+      bounds.end = KeyLayout.segment(id).successor
     }
     return bounds
   }
 
   /// The encoded values between which the conditions keep an order field.
   func filterBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
-    var bounds = KeyRange(start: [], end: nil)
-    // Inclusive where a cut value ties with its neighbours; the matcher decides.
-    if alternatives.count == 1 {
-      for case .field(let filter) in alternatives[0] where filter.field == order.field {
-        let key = IndexValue.encode(filter.value)
-        switch filter.op {
-        case .equal:
-          bounds.narrow(from: key)
-          bounds.narrow(to: KeyRange.successor(ofPrefix: key))
-        case .greaterThan, .greaterThanOrEqual:
-          let excludes = filter.op == .greaterThan && IndexValue.isExact(filter.value)
-          bounds.narrow(from: excludes ? KeyRange.successor(ofPrefix: key) ?? key : key)
-          bounds.narrow(to: IndexBounds.end(of: filter.value.kind))
-        case .lessThan, .lessThanOrEqual:
-          let excludes = filter.op == .lessThan && IndexValue.isExact(filter.value)
-          bounds.narrow(from: IndexBounds.rangeStart(of: filter.value.kind))
-          bounds.narrow(to: excludes ? key : KeyRange.successor(ofPrefix: key))
-        default: break
-        }
-      }
-    }
-    return bounds
-  }
-}
-
-extension KeyRange {
-  /// Moves the start up to a key.
-  mutating func narrow(from key: Key) { if start.lexicographicallyPrecedes(key) { start = key } }
-
-  /// Moves the end down to a key; nil for no bound.
-  mutating func narrow(to key: Key?) {
-    guard let key else { return }
-    if end.map({ key.lexicographicallyPrecedes($0) }) ?? true { end = key }
+    alternatives.count == 1
+      ? KeyRange(ofValues: order.field, meeting: alternatives[0]) : KeyRange(start: [], end: nil)
   }
 }

@@ -20,7 +20,7 @@ extension FirestoreDatabase {
       } else {
         read = try await run(query, explain, &session, as: caller, deliver: deliver)
       }
-      endRead(session, keys: read.keys, ranges: read.ranges)
+      endRead(session, ranges: read.ranges)
     } catch {
       failRead(session)
       throw error
@@ -63,28 +63,15 @@ extension FirestoreDatabase {
     deliver: (QueryPage) async throws -> Void
   ) async throws -> QueryReads {
     let started = options.clock.now()
-    var run = QueryRun(
-      query, indexes, recordsKeys: session.transaction != nil, counts: explain == .analyze,
-      scanRows: options.scanRows)
-    var ranges: [KeyRange] = []
-    if session.transaction != nil {
-      // What is scanned is locked before it is looked at.
-      let (planned, plan) = try await rows.read(at: session.version) { [run] view in
-        var run = run
-        let plan = try run.makePlan(view)
-        return (run, plan)
-      }
-      run = planned
-      ranges = plan.ranges
-      try await lock(&session, keys: plan.keys, ranges: ranges)
-    }
+    var (run, ranges) = try await begin(query, counts: explain == .analyze, &session)
+    let memory = SortMemory.Account(sorting)
     var isFirst = true
     var skipped = 0
     var tally = ResultTally()
     while true {
       // The client may have gone, or its deadline passed, while nothing was found.
       try Task.checkCancellation()
-      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil)
+      let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
       run = next
       skipped += page.skipped
       if page.documents.isEmpty, !page.isLast { continue }
@@ -106,21 +93,47 @@ extension FirestoreDatabase {
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
         }
-        return QueryReads(keys: run.keys, ranges: session.transaction == nil ? [] : scanned)
+        return QueryReads(ranges: session.keepsReads ? scanned : [])
       }
     }
   }
 
-  private func nextPage(
-    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?
+  /// Begins to answer a query in a read that has begun: for a transaction that may write, what is going to be scanned is
+  /// locked before it is looked at. Returns the ranges that are.
+  func begin(
+    _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
+  ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
+    let run = QueryRun(
+      query, indexes, recordsKeys: session.keepsReads, counts: counts, scanRows: options.scanRows)
+    guard session.keepsReads else { return (run, []) }
+    let (planned, plan) = try await rows.read(at: session.version) { view in
+      var run = run
+      let plan = try run.makePlan(view)
+      return (run, plan)
+    }
+    try await lock(&session, keys: plan.keys, ranges: plan.ranges)
+    return (planned, plan.ranges)
+  }
+
+  /// Reads a query's next page. What it read is kept with its transaction, and what it holds is counted.
+  /// - Parameter caller: asked for at the first page alone: nil for later ones.
+  func nextPage(
+    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemory.Account
   ) async throws -> (QueryRun, QueryRun.Page) {
     let name = name
-    return try await read(&session) { view in
+    let (advanced, page) = try await read(&session) { view in
       if let caller { _ = try self.authorise(caller, .query(run.query.query), in: view) }
       var run = run
       let page = try run.nextPage(view, name)
       return (run, page)
     }
+    var next = advanced
+    guard memory.hold(next.heldBytes) else { throw sorting.refusal(of: run.query) }
+    let keys = next.takeKeys()
+    if let owner = session.transaction?.owner, let version = session.version, !keys.isEmpty {
+      try transactions.add(owner, ReadSet(version: version, keys: keys))
+    }
+    return (next, page)
   }
 
   /// A query's whole result at a version, for listeners. Handed over page by page; where one look at the store finds nothing, the page is empty.
@@ -129,8 +142,9 @@ extension FirestoreDatabase {
   ) async throws {
     var run = QueryRun(query, indexes, scanRows: options.scanRows)
     var session = ReadSession(version: version)
+    let memory = SortMemory.Account(sorting)
     while true {
-      let (next, found) = try await nextPage(run, &session, nil)
+      let (next, found) = try await nextPage(run, &session, nil, memory)
       run = next
       try await page(found.documents)
       if found.isLast { return advise(on: run) }
@@ -155,10 +169,18 @@ extension FirestoreDatabase {
   }
 }
 
-/// What answering a query read, for the transaction that it belongs to.
+/// What answering a query scanned, for the transaction that it belongs to. It has the rows already.
 struct QueryReads {
-  var keys: [Key] = []
   var ranges: [KeyRange] = []
+}
+
+extension SortMemory {
+  /// What a query is told that finds no room for its results.
+  fileprivate func refusal(of query: PreparedQuery) -> FirestoreError {
+    .resourceExhausted(
+      "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
+        + "of \(query.indexDescription) there would be nothing to sort.")
+  }
 }
 
 /// What a query gave so far.

@@ -42,8 +42,9 @@ struct QueryRun: Sendable {
   private var runValue: ArraySlice<UInt8> = []
   /// Sorted results that are yet to be delivered.
   private var held: ArraySlice<StoredDocument> = []
-  /// The rows that were read so far, for validation.
-  private(set) var keys: [Key] = []
+  private var waitingBytes = 0
+  /// The rows that were read and not yet taken, for validation.
+  private var keys: [Key] = []
   /// What was read so far, if it is counted.
   private(set) var cost = ReadCost()
   /// The rows and index entries gone over so far, and the results among them, skipped ones too.
@@ -53,7 +54,7 @@ struct QueryRun: Sendable {
   private var unread: KeyRange?
 
   /// - Parameters:
-  ///   - recordsKeys: whether `keys` is of use.
+  ///   - recordsKeys: whether the rows that are read are of use.
   ///   - counts: whether `cost` is of use.
   ///   - sortBytes: bytes of results that may be held to sort them.
   ///   - scanRows: rows that one page goes over.
@@ -69,6 +70,15 @@ struct QueryRun: Sendable {
     self.sortBytes = sortBytes
     toSkip = query.normalized.offset
     left = query.limit ?? .max
+  }
+
+  /// The bytes of results that are held because no index orders them.
+  var heldBytes: Int { (unsorted?.bytes ?? 0) + waitingBytes }
+
+  /// Hands over the rows that were read since the last call.
+  mutating func takeKeys() -> [Key] {
+    defer { keys = [] }
+    return keys
   }
 
   /// Makes the plan, if there is none yet.
@@ -149,7 +159,7 @@ struct QueryRun: Sendable {
     while let candidate = try candidates.next() {
       let isRun = plan.arrangement == .runs || candidate.value.count >= IndexValue.cutLength
       if !run.isEmpty, !isRun || candidate.value != runValue {
-        held = run.take()
+        hold(&run)
         if try deliverHeld(&page) { return goOn(at: candidate, including: true, candidates, plan) }
         run = sorter
       }
@@ -172,7 +182,7 @@ struct QueryRun: Sendable {
     }
     isExhausted = true
     unread = nil
-    held = run.take()
+    hold(&run)
     _ = try deliverHeld(&page)
   }
 
@@ -214,7 +224,7 @@ struct QueryRun: Sendable {
       return
     }
     isExhausted = true
-    held = matches.take()
+    hold(&matches)
   }
 
   private var sorter: SortedMatches {
@@ -224,12 +234,19 @@ struct QueryRun: Sendable {
 
   // MARK: Delivering
 
+  /// Keeps sorted results until they are delivered, all of them until the last is.
+  private mutating func hold(_ matches: inout SortedMatches) {
+    waitingBytes = matches.bytes
+    held = matches.take()
+  }
+
   /// Moves held results into a page. True if it is full, or the last.
   private mutating func deliverHeld(_ page: inout Page) throws -> Bool {
     while let document = held.popFirst() {
       if try deliver(document, &page) { return true }
     }
     held = []
+    waitingBytes = 0
     return false
   }
 

@@ -44,4 +44,14 @@ final class CountingView: ReadView {
       return try visit(key, value, writtenAt)
     }
   }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
+  ) throws -> HiddenKeys {
+    try view.scan(range, reverse: reverse, hidden: most) { key, value, writtenAt in
+      cost.note(key.first)
+      return try visit(key, value, writtenAt)
+    }
+  }
 }

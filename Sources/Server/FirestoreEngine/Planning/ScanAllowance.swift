@@ -19,6 +19,9 @@ final class ScanAllowance {
   /// Whether nothing more should be read now.
   var isSpent: Bool { rows <= 0 || bytes <= 0 }
 
+  /// The keys without anything at a view's version that one scan may go over: some at least, so that it gets further.
+  var hidden: Int { max(rows, 16) }
+
   /// Counts what was read.
   func spend(_ rows: Int, bytes: Int = 0) {
     self.rows -= rows

@@ -1,14 +1,14 @@
 // Results that no index orders, held to be sorted.
 //
-// Invariant: at most a limit's worth of bytes is held, and with a wanted number at most about twice as many; where that
-// is not enough, the query is refused with the index that would order it.
+// Invariant: at most a limit's worth of bytes is held, and with a wanted number no more than that many; where that is not
+// enough, the query is refused with the index that would order it.
 
 import FirestoreModel
 
 /// Collects results and gives them sorted.
 struct SortedMatches {
   /// A result, and what the order looks at: whole documents are much larger decoded than encoded.
-  private struct Match {
+  private struct Match: Sendable {
     var document: StoredDocument
     var fields: MapValue
     var bytes: Int
@@ -18,10 +18,10 @@ struct SortedMatches {
 
   private let query: PreparedQuery
   private let fields: [FieldPath]
-  private let wanted: Int
   private let limit: Int
-  private var matches: [Match] = []
-  private var bytes = 0
+  private var matches: LeadingElements<Match>
+  /// The bytes that are held.
+  private(set) var bytes = 0
 
   /// - Parameters:
   ///   - wanted: how many of the first results are of use.
@@ -29,8 +29,8 @@ struct SortedMatches {
   init(_ query: PreparedQuery, wanted: Int, limit: Int) {
     self.query = query
     fields = query.orders.map(\.field).filter { !$0.isDocumentID }
-    self.wanted = wanted
     self.limit = limit
+    matches = LeadingElements(wanted) { query.compare($0.pair, $1.pair) == .ascending }
   }
 
   var isEmpty: Bool { matches.isEmpty }
@@ -39,28 +39,16 @@ struct SortedMatches {
   /// - Throws: FAILED_PRECONDITION if more would have to be held than the limit allows.
   mutating func append(_ document: StoredDocument, _ contents: MapValue) throws {
     let size = document.encoded.count + SortedMatches.overhead
-    matches.append(Match(document: document, fields: contents.projected(to: fields), bytes: size))
+    let match = Match(document: document, fields: contents.projected(to: fields), bytes: size)
     bytes += size
-    let isMany = wanted < .max / 4 && matches.count > 2 * wanted + 64
-    if isMany || bytes > limit, matches.count > wanted { trim() }
+    if let dropped = matches.add(match) { bytes -= dropped.bytes }
     if bytes > limit { throw SortedMatches.refusal(query, limit) }
   }
 
   /// Hands over the results in order, the wanted ones.
   mutating func take() -> ArraySlice<StoredDocument> {
-    trim()
-    defer {
-      matches.removeAll(keepingCapacity: true)
-      bytes = 0
-    }
-    return matches.map(\.document)[...]
-  }
-
-  private mutating func trim() {
-    if matches.count > 1 { matches.sort { query.compare($0.pair, $1.pair) == .ascending } }
-    guard matches.count > wanted else { return }
-    matches.removeLast(matches.count - wanted)
-    bytes = matches.reduce(0) { $0 + $1.bytes }
+    bytes = 0
+    return matches.take().map(\.document)[...]
   }
 
   /// About what a result takes beside its encoding.

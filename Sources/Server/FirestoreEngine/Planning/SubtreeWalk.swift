@@ -35,7 +35,7 @@ struct SubtreeWalk {
   private func nextSegment(_ prefix: Key, after last: String?) throws -> String? {
     let whole = KeyRange(prefix: prefix)
     // Segments begin with 02 or 03; 01 ends a path.
-    var start = prefix + [0x02]
+    var start = prefix + [KeyLayout.leastSegment]
     if let last {
       guard let end = KeyRange.successor(ofPrefix: prefix + KeyLayout.segment(last)) else { return nil }
       start = end

@@ -74,6 +74,27 @@ struct HeldRanges {
 }
 
 extension KeyRange {
+  /// The fewest ranges that have the keys of these, in order.
+  static func union(of ranges: [KeyRange]) -> [KeyRange] {
+    var union: [KeyRange] = []
+    for range in ranges.sorted(by: { compareKeys($0.start, $1.start) < 0 }) where !range.isEmptyRange {
+      guard let last = union.indices.last else {
+        union.append(range)
+        continue
+      }
+      // Without an end, it has all that follow.
+      guard let end = union[last].end else { break }
+      if compareKeys(range.start, end) > 0 {
+        union.append(range)
+      } else if let further = range.end {
+        if compareKeys(further, end) > 0 { union[last].end = further }
+      } else {
+        union[last].end = nil
+      }
+    }
+    return union
+  }
+
   /// Whether there is no key inside.
   var isEmptyRange: Bool {
     guard let end else { return false }

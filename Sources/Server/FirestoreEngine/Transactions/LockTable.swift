@@ -8,6 +8,7 @@
 //   - a footprint never enters a range or row that another transaction holds: it waits;
 //   - a read waits for footprints in flight, so that what it then reads is durable and stays;
 //   - footprints do not exclude each other: the store's sequencer orders them, so hot documents never queue here;
+//   - only clearing a database does not wait: it takes the locks from all who hold any;
 //   - whoever comes later does not overtake a waiter that it conflicts with, unless it holds the item already.
 // Who blocks whom is `LockState`'s, who comes next `LockQueue`'s; this file waits and wakes.
 //
@@ -84,6 +85,25 @@ final class LockTable: Sendable {
       state.enter(footprint, as: writer)
       return true
     }
+  }
+
+  /// Enters a commit's footprint whoever holds some of it: all transactions lose their locks. One that kept them would take
+  /// what it read before and what it reads after the commit for one state.
+  func seize(_ footprint: Footprint, as writer: UInt64) {
+    let (losers, granted) = state.withLock { state -> ([Waiter], [Waiter]) in
+      state.leave(writer)
+      var losers: [Waiter] = []
+      for owner in Array(state.owned.keys) {
+        aborted(owner)
+        state.release(owner)
+        losers += state.removeWaiters(of: owner)
+        state.postpone(.owner(owner))
+      }
+      state.enter(footprint, as: writer)
+      return (losers, state.grant())
+    }
+    for waiter in losers { waiter.resume(.aborted) }
+    for waiter in granted { waiter.resume(.granted) }
   }
 
   /// Waits until a footprint could be entered, which may no longer be so when the caller gets to it.

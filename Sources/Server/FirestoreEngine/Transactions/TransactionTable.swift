@@ -198,18 +198,16 @@ final class TransactionTable: Sendable {
   /// Makes sure that a transaction may read more: called before it does.
   /// - Throws: INVALID_ARGUMENT if it would have read too much, RESOURCE_EXHAUSTED if all together have.
   func admit(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
-    let bytes = TransactionReads.size(of: keys, ranges)
-    let refusal: FirestoreError? = state.withLock { state in
-      guard let entry = state.open[owner.id], entry.transaction.mode != .readOnly else { return nil }
-      if entry.reads.count + keys.count + ranges.count > EngineLimits.transactionReads
-        || entry.reads.bytes + bytes > EngineLimits.transactionReadBytes
-      {
-        return .invalidArgument("Transaction too big. Decrease transaction size.")
-      }
-      if state.readBytes + bytes > EngineLimits.openTransactionsReadBytes {
-        return .resourceExhausted("Open transactions have read too much. Try again when some have ended.")
-      }
-      return nil
+    if let refusal = state.withLock({ $0.refusal(of: keys, ranges, by: owner) }) { throw refusal }
+  }
+
+  /// Adds what a request under way has read, where that was not known before.
+  /// - Throws: as `admit`.
+  func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
+    let refusal = state.withLock { state in
+      let refusal = state.refusal(of: reads.keys, reads.ranges, by: owner)
+      if refusal == nil { state.change(owner) { entry in entry.add(reads) } }
+      return refusal
     }
     if let refusal { throw refusal }
   }
@@ -218,24 +216,16 @@ final class TransactionTable: Sendable {
   func leave(_ owner: LockTable.Owner, read: ReadSet? = nil) {
     let now = clock.now()
     state.withLock { state in
-      // Taken out while it changes, so that what it has read is not copied.
-      guard var entry = state.open.removeValue(forKey: owner.id) else { return }
-      entry.requests -= 1
-      entry.lastUse = now
-      if let read {
-        if entry.transaction.mode == .readOnly {
-          entry.reads.note(read.version)
-        } else {
-          state.readBytes -= entry.reads.bytes
-          entry.reads.add(read)
-          state.readBytes += entry.reads.bytes
-        }
+      state.change(owner) { entry in
+        entry.requests -= 1
+        entry.lastUse = now
+        guard let read else { return }
+        entry.add(read)
         // Locks keep what was read true; without them one version does.
         var isLocked = false
         if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.isDoomed }
         if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
       }
-      state.open[owner.id] = entry
     }
   }
 
@@ -364,9 +354,40 @@ extension TransactionTable.Entry {
     let total = began + lease.total
     return requests > 0 ? total : min(total, lastUse + lease.idle)
   }
+
+  /// Adds what was read; of a read-only transaction, which validates nothing, the version alone.
+  fileprivate mutating func add(_ read: ReadSet) {
+    if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
+  }
 }
 
 extension TransactionTable.State {
+  /// Why a transaction may not read more; nil if it may, or has ended.
+  fileprivate func refusal(
+    of keys: [Key], _ ranges: [KeyRange], by owner: LockTable.Owner
+  ) -> FirestoreError? {
+    guard let entry = open[owner.id], entry.transaction.mode != .readOnly else { return nil }
+    let bytes = TransactionReads.size(of: keys, ranges)
+    if entry.reads.count + keys.count + ranges.count > EngineLimits.transactionReads
+      || entry.reads.bytes + bytes > EngineLimits.transactionReadBytes
+    {
+      return .invalidArgument("Transaction too big. Decrease transaction size.")
+    }
+    if readBytes + bytes > EngineLimits.openTransactionsReadBytes {
+      return .resourceExhausted("Open transactions have read too much. Try again when some have ended.")
+    }
+    return nil
+  }
+
+  /// Changes an open transaction, taken out meanwhile so that what it has read is not copied.
+  fileprivate mutating func change(_ owner: LockTable.Owner, _ body: (inout TransactionTable.Entry) -> Void) {
+    guard var entry = open.removeValue(forKey: owner.id) else { return }
+    readBytes -= entry.reads.bytes
+    body(&entry)
+    readBytes += entry.reads.bytes
+    open[owner.id] = entry
+  }
+
   mutating func end(_ id: UInt64, as phase: TransactionTable.Phase) {
     guard let entry = open.removeValue(forKey: id) else { return }
     readBytes -= entry.reads.bytes

@@ -1,8 +1,9 @@
 // Which listeners does a commit touch? Found by lookups, never by asking all of them.
 //
 // Document targets are found by name. Query targets stand under the collection (or collection group, or nothing) they
-// look in and, there, under one of their equality conditions if they have one; equal queries share one entry, whose
-// match is evaluated once per change. What stands under no equality is evaluated for each change in its collection.
+// look in and, there, under what their matches have in common (`TargetPlace`); equal queries share one entry, whose
+// match is evaluated once per change. What has no such place is evaluated for each change in its collection, and there is
+// a limit on how many do.
 
 import FirestoreModel
 import OrderedStore
@@ -31,6 +32,8 @@ struct TargetIndex {
   final class Entry {
     let query: PreparedQuery
     var subscribers: [Int: WatchStream] = [:]
+    /// Where the entry stands in indexes of ranges.
+    fileprivate var ranges: [(field: FieldPath, id: UInt64, start: Key)] = []
 
     init(_ query: PreparedQuery) { self.query = query }
   }
@@ -40,9 +43,12 @@ struct TargetIndex {
 
   /// The queries that look in one place.
   final class Bucket {
-    /// By one equality condition: field, then the value's encoding.
+    /// By a value: field, then the value's encoding; and by an element of an array.
     var byValue: [FieldPath: [[UInt8]: Entries]] = [:]
-    /// Those without one.
+    var byElement: [FieldPath: [[UInt8]: Entries]] = [:]
+    /// By a range of values.
+    var byRange: [FieldPath: RangeIndex<Entry>] = [:]
+    /// Those without a place.
     var others = Entries()
     var entries: [Asked: Entry] = [:]
   }
@@ -85,20 +91,20 @@ struct TargetIndex {
     if dependencies[path]?.isEmpty == true { dependencies[path] = nil }
   }
 
-  mutating func add(_ query: PreparedQuery, _ target: TargetReference) {
+  /// Adds a query's target; false if too many queries are evaluated for each change where it looks.
+  mutating func add(_ query: PreparedQuery, _ target: TargetReference) -> Bool {
     let bucket = bucket(of: query) ?? makeBucket(of: query)
     if let entry = bucket.entries[Asked(query)] {
       entry.subscribers[target.registration] = target.stream
-      return
+      return true
     }
     let entry = Entry(query)
     entry.subscribers[target.registration] = target.stream
+    let places = TargetPlace.places(of: query)
+    if places == nil, bucket.others.count >= EngineLimits.unplacedQueries { return false }
     bucket.entries[Asked(query)] = entry
-    if let (field, value) = query.equality {
-      bucket.byValue[field, default: [:]][value, default: [:]][ObjectIdentifier(entry)] = entry
-    } else {
-      bucket.others[ObjectIdentifier(entry)] = entry
-    }
+    bucket.insert(entry, places)
+    return true
   }
 
   mutating func remove(_ query: PreparedQuery, _ registration: Int) {
@@ -106,13 +112,7 @@ struct TargetIndex {
     entry.subscribers[registration] = nil
     guard entry.subscribers.isEmpty else { return }
     bucket.entries[Asked(query)] = nil
-    if let (field, value) = query.equality {
-      bucket.byValue[field]?[value]?[ObjectIdentifier(entry)] = nil
-      if bucket.byValue[field]?[value]?.isEmpty == true { bucket.byValue[field]?[value] = nil }
-      if bucket.byValue[field]?.isEmpty == true { bucket.byValue[field] = nil }
-    } else {
-      bucket.others[ObjectIdentifier(entry)] = nil
-    }
+    bucket.remove(entry, TargetPlace.places(of: query))
     if bucket.entries.isEmpty { removeBucket(of: query) }
   }
 
@@ -144,8 +144,9 @@ struct TargetIndex {
 
   // MARK: Matching
 
-  /// Everything that a change means to anyone.
-  func match(_ change: DocumentChange, _ found: (WatchStream, WatchHit) -> Void) {
+  /// Everything that a change means to anyone. Returns how many queries were evaluated for it.
+  @discardableResult
+  func match(_ change: DocumentChange, _ found: (WatchStream, WatchHit) -> Void) -> Int {
     let path = change.name.path
     for (registration, stream) in documents[path] ?? [:] {
       found(
@@ -160,31 +161,34 @@ struct TargetIndex {
         stream,
         WatchHit(change: change, registration: registration, before: false, after: false, isNamed: true))
     }
-    guard let collection = path.parent else { return }
-    if let bucket = collections[collection] { match(change, bucket, found) }
-    if let id = collection.id, let bucket = groups[ResourcePath([id])] { match(change, bucket, found) }
-    if !everywhere.entries.isEmpty { match(change, everywhere, found) }
+    guard let collection = path.parent else { return 0 }
+    var evaluated = 0
+    if let bucket = collections[collection] { evaluated += match(change, bucket, found) }
+    if let id = collection.id, let bucket = groups[ResourcePath([id])] {
+      evaluated += match(change, bucket, found)
+    }
+    if !everywhere.entries.isEmpty { evaluated += match(change, everywhere, found) }
+    return evaluated
   }
 
   private func match(
     _ change: DocumentChange, _ bucket: Bucket, _ found: (WatchStream, WatchHit) -> Void
-  ) {
+  ) -> Int {
     let before = try? change.before?.fields()
     let after = try? change.after?.fields()
-    for (field, entries) in bucket.byValue {
-      let old = before?.value(at: field).map(IndexKeyEncoder.encode)
-      let new = after?.value(at: field).map(IndexKeyEncoder.encode)
-      if let old { report(change, before, after, entries[old], found) }
-      if let new, new != old { report(change, before, after, entries[new], found) }
+    var placed = Entries()
+    for fields in [before, after] {
+      if let fields { bucket.find(change.name.path, fields) { placed[ObjectIdentifier($0)] = $0 } }
     }
-    report(change, before, after, bucket.others, found)
+    for entries in [placed, bucket.others] { report(change, before, after, entries, found) }
+    return placed.count + bucket.others.count
   }
 
   private func report(
-    _ change: DocumentChange, _ before: MapValue?, _ after: MapValue?, _ entries: Entries?,
+    _ change: DocumentChange, _ before: MapValue?, _ after: MapValue?, _ entries: Entries,
     _ found: (WatchStream, WatchHit) -> Void
   ) {
-    for entry in (entries ?? [:]).values {
+    for entry in entries.values {
       let wasIn = before.map { entry.query.matches(change.name, $0) } ?? false
       let isIn = after.map { entry.query.matches(change.name, $0) } ?? false
       guard wasIn || isIn else { continue }
@@ -193,6 +197,78 @@ struct TargetIndex {
           stream,
           WatchHit(
             change: change, registration: registration, before: wasIn, after: isIn, isNamed: false))
+      }
+    }
+  }
+}
+
+extension TargetIndex.Bucket {
+  /// Puts an entry into its places.
+  fileprivate func insert(_ entry: TargetIndex.Entry, _ places: Set<TargetPlace>?) {
+    let id = ObjectIdentifier(entry)
+    guard let places else {
+      others[id] = entry
+      return
+    }
+    for place in places {
+      switch place {
+      case .value(let field, let value): byValue[field, default: [:]][value, default: [:]][id] = entry
+      case .element(let field, let value): byElement[field, default: [:]][value, default: [:]][id] = entry
+      case .range(let field, let range):
+        let number = byRange[field, default: RangeIndex()].insert(range, entry)
+        entry.ranges.append((field, number, range.start))
+      }
+    }
+  }
+
+  /// Takes an entry out of its places.
+  fileprivate func remove(_ entry: TargetIndex.Entry, _ places: Set<TargetPlace>?) {
+    let id = ObjectIdentifier(entry)
+    func remove(
+      _ field: FieldPath, _ value: [UInt8], from index: inout [FieldPath: [[UInt8]: TargetIndex.Entries]]
+    ) {
+      index[field]?[value]?[id] = nil
+      if index[field]?[value]?.isEmpty == true { index[field]?[value] = nil }
+      if index[field]?.isEmpty == true { index[field] = nil }
+    }
+    guard let places else {
+      others[id] = nil
+      return
+    }
+    for place in places {
+      switch place {
+      case .value(let field, let value): remove(field, value, from: &byValue)
+      case .element(let field, let value): remove(field, value, from: &byElement)
+      case .range: break
+      }
+    }
+    for (field, number, start) in entry.ranges {
+      byRange[field]?.remove(number, startingAt: start)
+      if byRange[field]?.isEmpty == true { byRange[field] = nil }
+    }
+    entry.ranges = []
+  }
+
+  /// The entries in whose places a document stands; some of them more than once.
+  fileprivate func find(_ path: ResourcePath, _ fields: MapValue, _ found: (TargetIndex.Entry) -> Void) {
+    func key(_ field: FieldPath) -> [UInt8]? {
+      field.isDocumentID ? TargetPlace.name(path) : fields.value(at: field).map(IndexValue.encode)
+    }
+    for (field, entries) in byValue {
+      guard let key = key(field) else { continue }
+      for entry in (entries[key] ?? [:]).values { found(entry) }
+    }
+    for (field, entries) in byElement {
+      guard case .array(let elements)? = fields.value(at: field) else { continue }
+      for element in elements {
+        for entry in (entries[IndexValue.encode(element)] ?? [:]).values { found(entry) }
+      }
+    }
+    for (field, ranges) in byRange {
+      guard let key = key(field) else { continue }
+      ranges.visit(around: key) { entry in
+        found(entry)
+        return true
       }
     }
   }

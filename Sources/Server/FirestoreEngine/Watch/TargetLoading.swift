@@ -4,10 +4,29 @@ import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
+  /// Refuses unless the stream's caller may listen to what a target selects, or some of it, and has the target told of
+  /// changes of what the answer depends on.
+  func permit(
+    _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
+  ) async throws {
+    var version = version
+    while true {
+      let found = try await authorise(selection, at: version, stream)
+      let new = found.subtracting(target.dependencies)
+      if new.isEmpty { return }
+      target.dependencies.formUnion(new)
+      targets[target.id]?.dependencies.formUnion(new)
+      let told = stream.hub.depend(on: new, target.registration, of: stream)
+      // Of a commit in between the target was not told: what it made of the answer is asked for.
+      if told <= version { return }
+      version = told
+    }
+  }
+
   /// Decides whether the stream's caller may listen to what a target selects, or some of it; returns what the answer
   /// depends on.
-  func authorise(
-    _ target: ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
+  private func authorise(
+    _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws -> Set<ResourcePath> {
     let database = stream.database
     let caller = stream.caller

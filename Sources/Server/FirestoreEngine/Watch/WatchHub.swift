@@ -96,19 +96,20 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Registers a target, if one is given, and takes what waits for the stream, at one version.
+  /// Registers a target, if one is given and there is room for it, and takes what waits for the stream, at one version.
   func cut(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
-  ) -> (version: Version, waiting: WaitingChanges.Content) {
+  ) -> (version: Version, waiting: WaitingChanges.Content, isRegistered: Bool) {
     state.withLock { state in
+      var isRegistered = true
       if let (selection, registration) = target {
         let reference = TargetReference(stream: stream, registration: registration)
         switch selection {
         case .documents(let names): for name in names { state.index.add(name.path, reference) }
-        case .query(let query): state.index.add(query, reference)
+        case .query(let query): isRegistered = state.index.add(query, reference)
         }
       }
-      return (state.published, stream.takeWaiting())
+      return (state.published, stream.takeWaiting(), isRegistered)
     }
   }
 
@@ -123,12 +124,12 @@ final class WatchHub: Sendable {
     }
   }
 
-  /// Lets a registered target be told of changes of further documents, too.
-  func depend(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) {
-    guard !paths.isEmpty else { return }
+  /// Lets a registered target be told of changes of further documents, too. Returns the version up to which it is not told.
+  func depend(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
     state.withLock { state in
       let reference = TargetReference(stream: stream, registration: registration)
       for path in paths { state.index.addDependency(path, reference) }
+      return state.published
     }
   }
 

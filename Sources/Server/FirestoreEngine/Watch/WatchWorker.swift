@@ -155,7 +155,7 @@ actor WatchWorker {
       if from > reached { start = nil }
     }
     await stream.hub.refresh()
-    let (version, waiting) = stream.hub.cut(stream, registering: (selection, registration))
+    let (version, waiting, isRegistered) = stream.hub.cut(stream, registering: (selection, registration))
     var target = ActiveTarget(
       id: id, registration: registration, selection, once: request.once, bytes: request.bytes)
     do {
@@ -165,9 +165,15 @@ actor WatchWorker {
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
       throw error
     }
+    guard isRegistered else {
+      return try await refuse(
+        id,
+        .resourceExhausted(
+          "At most \(EngineLimits.unplacedQueries) queries of a collection that ask for no value, element or range "
+            + "can be listened to."), stream)
+    }
     do {
-      target.dependencies = try await authorise(target, target.selection, at: version, stream)
-      stream.hub.depend(on: target.dependencies, registration, of: stream)
+      try await permit(&target, target.selection, at: version, stream)
       if case .query(let query) = target.selection { try stream.database.requireIndex(for: query) }
       try await emit(.targetChange(TargetChange(.add, [id])), stream)
       try await load(&target, request, from: start, at: version, stream)
@@ -235,7 +241,7 @@ actor WatchWorker {
 
   private func cut(_ stream: WatchStream) async throws {
     let beats = stream.takeBeat()
-    let (version, waiting) = stream.hub.cut(stream)
+    let (version, waiting, _) = stream.hub.cut(stream)
     try await apply(waiting, upTo: version, stream)
     if beats { owesSnapshot = true }
     try await settle(stream)
@@ -278,26 +284,37 @@ actor WatchWorker {
       let named = changes.named(by: target)
       guard !named.isEmpty else { continue }
       do {
+        var target = target
         var selection = target.selection
         if case .documents = selection, target.dependencies.isDisjoint(with: named) {
           // Each document is allowed or not by itself.
           selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
         }
-        let dependencies = try await authorise(target, selection, at: version, stream)
-        let new = dependencies.subtracting(target.dependencies)
-        stream.hub.depend(on: new, target.registration, of: stream)
-        targets[target.id]?.dependencies.formUnion(new)
+        try await permit(&target, selection, at: version, stream)
       } catch {
-        drop(target, stream)
-        try await refuse(target.id, FirestoreError(error), stream)
+        try await revoke(target.id, error, stream)
       }
     }
+  }
+
+  /// Takes an active target away.
+  private func revoke(_ id: Int32, _ error: any Error, _ stream: WatchStream) async throws {
+    if (error as? StoreError)?.code == .versionTooOld { throw error }
+    if let target = targets[id] { drop(target, stream) }
+    try await refuse(id, FirestoreError(error), stream)
   }
 
   /// Starts all targets over, because too much has changed to say what.
   private func resetAll(_ version: Version, _ stream: WatchStream) async throws {
     for id in targets.keys.sorted() {
       guard var target = targets[id] else { continue }
+      do {
+        // What permissions depend on is among what may have changed.
+        try await permit(&target, target.selection, at: version, stream)
+      } catch {
+        try await revoke(id, error, stream)
+        continue
+      }
       try await emit(.targetChange(TargetChange(.reset, [id])), stream)
       try await loadAll(&target, at: version, stream)
       targets[id] = target

@@ -59,10 +59,14 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
-  func recentVersion(within age: UInt64) async throws -> Version {
+  func latestVersion(within age: UInt64) -> Version? {
     let latest = latestVersion
     let now = store.now
-    guard now > latest.microseconds, now - latest.microseconds > age else { return latest }
+    return now > latest.microseconds && now - latest.microseconds > age ? nil : latest
+  }
+
+  func recentVersion(within age: UInt64) async throws -> Version {
+    if let latest = latestVersion(within: age) { return latest }
     return try await reserveVersion()
   }
 

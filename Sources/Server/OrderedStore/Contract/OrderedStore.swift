@@ -93,6 +93,9 @@ public protocol OrderedDatabase: Sendable {
   /// without a commit stays truthful. Monotonic over restarts.
   func reserveVersion() async throws -> Version
 
+  /// ``latestVersion`` if it is at most `age` microseconds older than the clock; else nil.
+  func latestVersion(within age: UInt64) -> Version?
+
   /// ``latestVersion``, once it is at most `age` microseconds older than the clock: one is reserved if need be. A
   /// snapshot that is taken now and read later has to begin here, since on an idle database the newest commit may lie
   /// where history ends.
@@ -148,6 +151,39 @@ public protocol ReadView {
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws
+
+  /// Visits rows as ``scan(_:reverse:_:)`` does, and stops, too, once it has gone over `most` keys that held nothing at
+  /// this view's version: a view of the past goes over what came later, and over what was gone before, for as long as
+  /// that is history. Returns how far it went without a visit, so that the caller goes on from there, or lets others
+  /// have their turn first.
+  func scan(
+    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
+      Bool
+  ) throws -> HiddenKeys
+}
+
+extension ReadView {
+  /// For views that go over nothing but what they show.
+  public func scan(
+    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
+      Bool
+  ) throws -> HiddenKeys {
+    try scan(range, reverse: reverse, visit)
+    return HiddenKeys()
+  }
+}
+
+/// The keys that a scan went over and that hold nothing in its view.
+public struct HiddenKeys: Sendable {
+  /// How many they were.
+  public var count = 0
+  /// The last key that the scan went over, if it stopped for them; nil if it was stopped, or came to its end.
+  public var last: Key?
+
+  /// None.
+  public init() {}
 }
 
 /// The state that a sequenced body sees and changes: all sequenced commits, and its own writes.

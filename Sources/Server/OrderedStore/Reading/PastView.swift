@@ -23,35 +23,51 @@ final class PastView: ReadView {
   func get(_ key: Key) throws -> VersionedValue? {
     try noting {
       if let row = try reader.get(key), row.writtenAt <= version { return row }
-      let undo = try undoCursor(KeyRange(start: key, end: key + [0]))
-      return try key.withUnsafeBytes { key in
-        guard let held = try held(key, undo) else { return nil }
-        return VersionedValue(value: StoredValue(held.value), writtenAt: held.writtenAt)
-      }
+      var undo = try UndoWalk(reader, KeyRange(start: key, end: key + [0]), at: version, reverse: false)
+      guard undo.key != nil, let held = try undo.held() else { return nil }
+      return VersionedValue(value: StoredValue(held.value), writtenAt: held.writtenAt)
     }
   }
 
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws {
+  ) throws { _ = try scan(range, reverse: reverse, hidden: .max, visit) }
+
+  func scan(
+    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
+  ) throws -> HiddenKeys {
     try noting {
+      var hidden = HiddenKeys()
       let rows = try reader.cursor(range)
-      let undo = try undoCursor(range)
+      var undo = try UndoWalk(reader, range, at: version, reverse: reverse)
       try reverse ? rows.seekToLast() : rows.seekToFirst()
-      try reverse ? undo.seekToLast() : undo.seekToFirst()
-      while true {
-        let undone = undo.isValid ? KeyLayout.rowKey(ofUndo: undo.key)?.key : nil
-        guard rows.isValid || undone != nil else { return }
-        try allowance.spend((rows.isValid ? rows.value.count : 0) + (undone?.count ?? 0))
-        let order = PastView.order(rows, undone, reverse)
-        let goesOn =
-          try order <= 0
-          ? visitRow(rows, undo, isUndone: order == 0, reverse, visit)
-          : visitUndone(undone ?? [], undo, reverse, visit)
-        guard goesOn else { return }
+      while rows.isValid || undo.key != nil {
+        try allowance.spend((rows.isValid ? rows.value.count : 0) + (undo.key?.count ?? 0))
+        let order = PastView.order(rows, undo.key, reverse)
+        var isShown = true
+        var goesOn = true
+        if order <= 0, try rows.row().writtenAt <= version {
+          let row = try rows.row()
+          goesOn = try visit(rows.rowKey, row.value, row.writtenAt)
+        } else if order >= 0, let key = undo.key, let held = try undo.held() {
+          goesOn = try key.withUnsafeBytes { try visit($0, held.value, held.writtenAt) }
+        } else {
+          isShown = false
+        }
+        guard goesOn else { return hidden }
+        if !isShown {
+          hidden.count += 1
+          if hidden.count >= most {
+            hidden.last = order < 0 ? Key(rows.rowKey) : undo.key
+            return hidden
+          }
+        }
+        if order >= 0 { try undo.skip() }
         if order <= 0 { try reverse ? rows.previous() : rows.next() }
       }
+      return hidden
     }
   }
 
@@ -61,63 +77,6 @@ final class PastView: ReadView {
     guard rows.isValid else { return 1 }
     let order = undone.withUnsafeBytes { compareBytes(rows.rowKey, $0) }
     return reverse ? -order : order
-  }
-
-  /// Visits the row under `rows` as it was; leaves `undo` past that key.
-  private func visitRow(
-    _ rows: any EngineCursor, _ undo: any EngineCursor, isUndone: Bool, _ reverse: Bool,
-    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws -> Bool {
-    let row = try rows.row()
-    if row.writtenAt <= version {
-      guard try visit(rows.rowKey, row.value, row.writtenAt) else { return false }
-    } else if isUndone, let held = try held(rows.rowKey, undo) {
-      guard try visit(rows.rowKey, held.value, held.writtenAt) else { return false }
-    }
-    if isUndone { try skip(rows.rowKey, undo, reverse) }
-    return true
-  }
-
-  /// Visits a key that has no current row; leaves `undo` past that key.
-  private func visitUndone(
-    _ key: Key, _ undo: any EngineCursor, _ reverse: Bool,
-    _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws -> Bool {
-    try key.withUnsafeBytes { key in
-      if let held = try held(key, undo) {
-        guard try visit(key, held.value, held.writtenAt) else { return false }
-      }
-      try skip(key, undo, reverse)
-      return true
-    }
-  }
-
-  /// What a key held at the version by its undo rows.
-  private func held(
-    _ key: UnsafeRawBufferPointer, _ undo: any EngineCursor
-  ) throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
-    let after = Version(microseconds: version.microseconds &+ 1)
-    try reader.layout.withUndo(key, until: after) { try undo.seek($0) }
-    guard undo.isValid, let found = KeyLayout.rowKey(ofUndo: undo.key),
-      found.key.withUnsafeBytes({ compareBytes($0, key) == 0 })
-    else { return nil }
-    let row = try undo.row()
-    return row.writtenAt <= version ? row : nil
-  }
-
-  /// Moves `undo` past all undo rows of a key.
-  private func skip(_ key: UnsafeRawBufferPointer, _ undo: any EngineCursor, _ reverse: Bool) throws {
-    if reverse {
-      try reader.layout.withUndo(key, until: .zero) { try undo.seekBelow($0) }
-    } else {
-      let last = Version(microseconds: .max)
-      try reader.layout.withUndo(key, until: last) { try undo.seek($0) }
-    }
-  }
-
-  private func undoCursor(_ range: KeyRange) throws -> any EngineCursor {
-    let bounds = reader.layout.undoBounds(of: range)
-    return try reader.snapshot.cursor(from: bounds.start, to: bounds.end, reader.tier)
   }
 
   private func noting<Result>(_ read: () throws -> Result) throws -> Result {

@@ -35,6 +35,24 @@ extension FieldTransform {
     }
   }
 
+  /// About how many elements computing it goes over.
+  func work(on current: Value?) -> Int {
+    switch operation {
+    case .appendMissing(let elements), .removeAll(let elements):
+      FieldTransform.array(current).count + elements.count
+    default: 0
+    }
+  }
+
+  /// The transform with its operand as it is stored.
+  var stored: FieldTransform {
+    switch operation {
+    case .appendMissing(let elements): FieldTransform(field, .appendMissing(elements.map(\.stored)))
+    case .removeAll(let elements): FieldTransform(field, .removeAll(elements.map(\.stored)))
+    default: self
+    }
+  }
+
   /// Checks the path and the operand; INVALID_ARGUMENT if the transform can never be applied.
   public func validate(limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try DocumentValidation.validate(written: field)

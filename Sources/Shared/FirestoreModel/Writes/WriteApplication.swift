@@ -13,23 +13,60 @@ extension Write {
 
   /// Applies the write to a document's fields, nil if it does not exist. Preconditions are not looked at.
   public func apply(to existing: MapValue?, requestTime: Timestamp) -> Outcome {
+    apply(to: existing, requestTime: requestTime, spending: { _ in })
+  }
+
+  /// Applies the write for someone who bounds what that costs: before each step, `spend` is told about how many of the
+  /// document's fields and elements it goes over. What the write itself holds does not count.
+  public func apply(
+    to existing: MapValue?, requestTime: Timestamp, spending spend: (Int) throws -> Void
+  ) rethrows -> Outcome {
     var fields: MapValue
     switch operation {
     case .delete: return Outcome(fields: nil, transformResults: [])
     case .verify: return Outcome(fields: existing, transformResults: [])
     case .transform: fields = existing ?? MapValue()
     case .update(_, let new):
-      fields = mask.map { (existing ?? MapValue()).merging(new, mask: $0) } ?? new
+      fields = new
+      if let mask {
+        let existing = existing ?? MapValue()
+        try spend(existing.work(alongTheWayTo: mask))
+        fields = existing.merging(new, mask: mask)
+      }
     }
     let transforms = allTransforms
+    if !transforms.isEmpty { try spend(fields.work(alongTheWayTo: transforms.map(\.field))) }
     var results: [Value] = []
     results.reserveCapacity(transforms.count)
     for transform in transforms {
-      let outcome = transform.apply(to: fields.value(at: transform.field), requestTime: requestTime)
+      let current = fields.value(at: transform.field)
+      try spend(transform.work(on: current))
+      let outcome = transform.apply(to: current, requestTime: requestTime)
       fields.set(outcome.value, at: transform.field)
       results.append(outcome.result)
     }
     return Outcome(fields: fields, transformResults: results)
+  }
+
+  /// The write with its values as they are stored, so that what it makes of a stored document can be stored as it is.
+  public var stored: Write {
+    var write = self
+    switch operation {
+    case .update(let name, let fields): write.operation = .update(name, fields: fields.stored)
+    case .transform(let name, let own): write.operation = .transform(name, own.map(\.stored))
+    case .delete, .verify: break
+    }
+    write.transforms = transforms.map(\.stored)
+    return write
+  }
+
+  /// Whether applying the write has changed a document. Looks only at what the write names, each path once.
+  public func hasChanged(_ before: MapValue?, into after: MapValue?) -> Bool {
+    guard let before, let after else { return (before == nil) != (after == nil) }
+    if case .update = operation, mask == nil { return before != after }
+    var paths = Set(mask ?? [])
+    for transform in allTransforms { paths.insert(transform.field) }
+    return paths.contains { before.value(at: $0) != after.value(at: $0) }
   }
 
   /// Checks everything that can be checked without the document: INVALID_ARGUMENT if the write can never be
@@ -67,6 +104,26 @@ extension Write {
   private func refuseUpdateParts(_ kind: String) throws(FirestoreError) {
     if mask != nil { throw .invalidArgument("a \(kind) must not specify a document mask.") }
     if !transforms.isEmpty { throw .invalidArgument("a \(kind) must not specify a update transform.") }
+  }
+}
+
+extension MapValue {
+  /// How many fields are copied to change these paths: those of every map on the way, of neighbours in the list once.
+  fileprivate func work(alongTheWayTo paths: [FieldPath]) -> Int {
+    var work = count
+    var previous: ArraySlice<String> = []
+    for path in paths {
+      let parents = path.segments.dropLast()
+      let shared = zip(previous, parents).prefix { $0 == $1 }.count
+      var map = self
+      for (level, name) in parents.enumerated() {
+        guard case .map(let inner)? = map[name] else { break }
+        map = inner
+        if level >= shared { work += map.count }
+      }
+      previous = parents
+    }
+    return work
   }
 }
 

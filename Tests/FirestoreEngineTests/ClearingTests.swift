@@ -1,0 +1,55 @@
+// Clearing a database beside open transactions.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite("Clearing", .timeLimit(.minutes(5))) struct ClearingTests {
+  @Test(
+    "a transaction that read before and after a database was cleared does not commit",
+    arguments: [TransactionOptions.readWrite(), .readWrite(concurrency: .optimistic)])
+  func serializable(options: TransactionOptions) async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", ["n": 1])
+    try await fixture.set("c/b", ["n": 1])
+    let token = try await fixture.begin(options)
+    let bystander = try await fixture.begin(.readOnly())
+    #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
+    #expect(try await fixture.get("c/a", .transaction(bystander)) == ["n": 1])
+    // Nobody moves the clock: whoever waited would wait for ever.
+    try await fixture.engine.clear(fixture.database, as: .administrator)
+    #expect(try await fixture.get("c/b") == nil)
+    // It goes on seeing the one state.
+    #expect(try await fixture.get("c/b", .transaction(token)) == ["n": 1])
+    #expect(try await fixture.get("c/b", .transaction(bystander)) == ["n": 1])
+    let sum = Write(.update(try fixture.name("c/sum"), fields: ["n": 2]))
+    #expect(await failure { try await fixture.commit([sum], transaction: token) }?.code == .aborted)
+    #expect(try await fixture.get("c/sum") == nil)
+    // A new one is free to begin, and holds what it reads.
+    let next = try await fixture.begin()
+    #expect(try await fixture.get("c/a", .transaction(next)) == nil)
+    try await fixture.commit([sum], transaction: next)
+    #expect(try await fixture.get("c/sum") == ["n": 2])
+    let database = try await fixture.engine.database(fixture.database)
+    #expect(database.locks.state.withLock { $0.owned.isEmpty && $0.footprints.isEmpty })
+  }
+
+  @Test("a read that waits behind a transaction whose locks are taken goes on")
+  func waiting() async throws {
+    let fixture = try EngineFixture()
+    try await fixture.set("c/a", ["n": 1])
+    let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+    #expect(try await fixture.get("c/a", .transaction(holder)) == ["n": 1])
+    let token = try await fixture.begin()
+    let waiting = Task { try await fixture.get("c/a", .transaction(token)) }
+    let locks = try await fixture.engine.database(fixture.database).locks
+    try await eventually("the read waits") { locks.state.withLock { !$0.waiters.isEmpty } }
+    try await fixture.engine.clear(fixture.database, as: .administrator)
+    #expect(try await waiting.value == nil)
+    try await fixture.commit([Write(.update(try fixture.name("c/a"), fields: [:]))], transaction: token)
+    let late = Write(.update(try fixture.name("c/late"), fields: [:]))
+    #expect(await failure { try await fixture.commit([late], transaction: holder) }?.code == .aborted)
+  }
+}
