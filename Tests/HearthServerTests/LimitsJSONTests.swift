@@ -80,8 +80,8 @@ struct LimitsJSONTests {
     #expect(
       error(#"{"realtime": {"deep": 40}}"#)
         == "limits.json:1:23: realtime.deep is not a limit that can be raised; these can: depth, keyBytes, "
-        + "listensPerConnection, onDisconnectsPerConnection, queuedOutputBytes, readSeconds, responseBytes, restWriteBytes, "
-        + "socketWriteBytes, stringBytes.")
+        + "listensPerConnection, onDisconnectsPerConnection, ordersPerLocation, queuedOutputBytes, readSeconds, responseBytes, "
+        + "restWriteBytes, socketWriteBytes, stringBytes.")
     #expect(error(#"{"firestore": {"resourceIDBytes": 2000}}"#).contains("these can: aggregations, "))
     #expect(
       error(#"{"storage": {}}"#)

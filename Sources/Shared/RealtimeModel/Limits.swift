@@ -19,6 +19,8 @@ public struct RealtimeLimits: Sendable, Equatable {
   public var readSeconds = 15 * 60
   /// The most listens one connection may hold.
   public var listensPerConnection = 10_000
+  /// The most orders in which one location may be listened to with limits at a time, that by key aside.
+  public var ordersPerLocation = 1_000
   /// The most values one connection may have registered for its end.
   public var onDisconnectsPerConnection = 10_000
   /// The most bytes that writing what one connection registered for its end may take: the rows of its leaves, each with

@@ -6,6 +6,7 @@ import Foundation
 import GRPCFraming
 import NIOConcurrencyHelpers
 import NIOCore
+import NIOHTTP1
 import OrderedStore
 import RandomModels
 import RealtimeEngine
@@ -286,6 +287,68 @@ struct PeerMemoryTests {
       await first.close()
       #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
       #expect(try await server.rest("GET", "/fat.json?ns=default-ns").status == 200)
+      #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
+    }
+  }
+
+  @Test(
+    "answers that leave in pieces are given back as they go, on a connection that lasts",
+    arguments: [false, true])
+  func restStreams(isHTTP2: Bool) async throws {
+    let limits = limits()
+    try await RealtimeTestServer.run(port: limits) { server in
+      let database = try await server.engine.database("default-ns")
+      let text = String(repeating: "x", count: 100_000)
+      for path in ["fat/a", "fat/b", "fat/c"] as [Path] {
+        _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+      }
+      if isHTTP2 {
+        let client = try await HTTP2Client.open(server.port.port)
+        for _ in 0..<6 {
+          let answer = try await client.request(.GET, "/fat.json?ns=default-ns").answer()
+          #expect(answer.status == "200" && answer.body.utf8.count > 300_000)
+        }
+        #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
+        try await client.channel.close().get()
+      } else {
+        let client = try await RawClient.connect(server.port.port)
+        for _ in 0..<6 {
+          try await client.send("GET /fat.json HTTP/1.1\r\nHost: h\r\n\r\n")
+          #expect(try await client.read(through: "\r\n0\r\n\r\n").utf8.count > 300_000)
+        }
+        #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
+        await client.close()
+      }
+    }
+  }
+
+  @Test(
+    "what is kept of a body that is written while it comes counts: 503 to the one too many, then given back")
+  func restImports() async throws {
+    let limits = limits()
+    try await RealtimeTestServer.run(port: limits) { server in
+      var clients: [RawClient] = []
+      for index in 0..<6 {
+        let client = try await RawClient.connect(server.port.port)
+        clients.append(client)
+        try await client.send(
+          "PUT /\(index).json?print=silent HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n{\"a\":1,\"b\":\""
+        )
+        try? await client.send([UInt8](repeating: 0x78, count: 2 << 20))
+        // All of it, or the next would take the room that this one still needs.
+        if index < 4 { #expect(try await eventually { limits.memory.used == (index + 1) * (2 << 20) }) }
+      }
+      for client in clients[4...] {
+        #expect(try await client.read(through: "\r\n").hasPrefix("HTTP/1.1 503 "))
+        #expect(try await client.read(through: "}\n").contains("\(Self.limit) in all"))
+      }
+      // What has come whole is kept no more.
+      try await clients[0].send("\",\"c\":\"")
+      #expect(try await eventually { limits.memory.used < 3 * (2 << 20) + 300_000 })
+      try await clients[0].send(
+        [UInt8](repeating: 0x78, count: 4_000_000 - (2 << 20) - 21) + Array("\"}".utf8))
+      #expect(try await clients[0].read(through: "\r\n").hasPrefix("HTTP/1.1 204 "))
+      for client in clients { await client.close() }
       #expect(try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are left")
     }
   }

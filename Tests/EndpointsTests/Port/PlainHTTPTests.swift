@@ -31,6 +31,13 @@ struct PlainHTTPTests {
     #expect(text.hasSuffix("\r\n\r\n"))
   }
 
+  @Test("Over HTTP/1.0 the connection ends behind the answer, also where it was to be kept")
+  func oldVersion() async throws {
+    let text = try await answer(to: "GET / HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+    #expect(text.hasPrefix("HTTP/1.0 200 OK") && text.contains("\r\nconnection: close\r\n"))
+    #expect(text.hasSuffix("\r\n\r\nOk\n"))
+  }
+
   @Test("Other paths answer 404")
   func unknownPath() async throws {
     let text = try await answer(to: "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -3,6 +3,8 @@
 
 import Endpoints
 import NIOCore
+import OrderedStore
+import RealtimeEngine
 import RealtimeModel
 import Testing
 
@@ -104,6 +106,31 @@ struct RESTLimitTests {
       await sending.value
       #expect(try await server.rest("PUT", "/a.json", body: "1").status == 200)
     }
+  }
+
+  @Test("a shallow read answers with no more than any other")
+  func shallow() async throws {
+    var limits = RealtimeLimits()
+    limits.responseBytes = 10_000
+    let store = try MemoryStore()
+    let engine = RealtimeEngine(store: store, policy: EmulatorPolicy(), limits: limits, cacheBytes: 0)
+    let database = try await engine.database("demo")
+    let name = String(repeating: "n", count: 100)
+    for index in 0..<90 {
+      let child = Node.object([(RealtimeModel.Key(name), .leaf(.int(1)))])
+      _ = try await database.set(Path("l/\(name)\(index)"), to: child, as: .anonymous)
+    }
+    guard case .children(let keys) = try await database.getShallow("l", as: .anonymous) else {
+      Issue.record("no children")
+      return
+    }
+    #expect(keys.count == 90)
+    for index in 0..<10 {
+      _ = try await database.set(Path("l/\(name)x\(index)"), to: .leaf(.int(1)), as: .anonymous)
+    }
+    await #expect(throws: RealtimeError.tooBig) { _ = try await database.getShallow("l", as: .anonymous) }
+    await engine.shutdown()
+    try await store.close()
   }
 
   @Test("a connection holds no more of bodies than its budget")

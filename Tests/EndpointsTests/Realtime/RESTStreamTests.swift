@@ -1,11 +1,12 @@
 // Whole databases over REST: bodies that are written while they arrive, answers that are written while they are read.
 
-import Endpoints
 import NIOCore
 import OrderedStore
 import RealtimeEngine
 import RealtimeModel
 import Testing
+
+@testable import Endpoints
 
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
@@ -65,6 +66,129 @@ struct RESTStreamTests {
       #expect(head.status == 200 && head.body.isEmpty)
       #expect(try await server.rest("GET", "/k7/n.json").body == "7")
       #expect(try await server.rest("GET", "/none.json").headers["content-length"] == "4")
+    }
+  }
+
+  /// Makes a value that is larger than one piece of an answer.
+  private func fill(_ server: RealtimeTestServer) async throws {
+    let database = try await server.engine.database("127")
+    let text = String(repeating: "x", count: 100_000)
+    for path in ["fat/a", "fat/b"] as [Path] {
+      _ = try await database.set(path, to: .leaf(.string(text)), as: .anonymous)
+    }
+  }
+
+  @Test("the head of a large value has no byte of a body behind it, and the next request is answered")
+  func head() async throws {
+    try await RealtimeTestServer.run { server in
+      try await fill(server)
+      let client = try await RawClient.connect(server.port.port)
+      let host = "Host: \(server.host)\r\n"
+      try await client.send("HEAD /fat.json HTTP/1.1\r\n\(host)\r\n")
+      let head = try await client.read(through: "\r\n\r\n")
+      #expect(
+        head.hasPrefix("HTTP/1.1 200 ") && !head.contains("transfer-encoding") && !head.contains("close"))
+      try await client.send("GET /none.json HTTP/1.1\r\n\(host)\r\n")
+      #expect(try await client.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
+      #expect(try await client.read(4) == Array("null".utf8))
+      try await client.send("HEAD /fat.json HTTP/1.1\r\n\(host)Connection: close\r\n\r\n")
+      #expect(
+        String(decoding: await client.readToEnd(), as: UTF8.self).hasSuffix("\r\nconnection: close\r\n\r\n"))
+    }
+  }
+
+  @Test("over HTTP/1.0 the end of the connection ends an answer, also where it was to be kept")
+  func oldVersion() async throws {
+    try await RealtimeTestServer.run { server in
+      try await fill(server)
+      for (target, count) in [("/fat.json", 200_015), ("/fat/a.json", 100_002), ("/none.json", 4)] {
+        let client = try await RawClient.connect(server.port.port)
+        try await client.send(
+          "GET \(target) HTTP/1.0\r\nHost: \(server.host)\r\nConnection: keep-alive\r\n\r\n")
+        let answer = try RESTAnswer(String(decoding: await client.readToEnd(), as: UTF8.self))
+        #expect(answer.status == 200 && answer.headers["connection"] == "close")
+        #expect(answer.headers["transfer-encoding"] == nil && answer.body.utf8.count == count, "\(target)")
+      }
+    }
+  }
+
+  @Test(
+    "what is written while it arrives stores what it would store whole, also where names come again",
+    arguments: [
+      #"{"p":{"a":1,"a":null,".priority":5},"r":1}"#,
+      #"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#,
+      #"{"p":{"q":{"a":1,"a":null,".priority":1},".priority":5},"r":1,".priority":7}"#,
+      #"{"p":{"a":{".sv":{"increment":1}},"b":1,"b":null,".priority":5}}"#,
+      #"{"p":{"b":1,"a":{".sv":{"increment":1}},"b":null,".priority":5}}"#,
+      #"{"p":{"a":1,"a":null,".priority":{".sv":{"increment":2}}},"r":1}"#,
+      #"{"p":{"a":1,"b":2,"a":null,".priority":{".sv":{"increment":2}}},"r":1}"#,
+      #"{"p":{"a":1,"a":null},".priority":5}"#, #"{"a":1,"a":null}"#,
+    ])
+  func repeatedNames(text: String) async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      for (place, padding) in [("streamed", 5_000), ("whole", 0)] {
+        #expect(try await server.rest("PUT", "/\(place)/x.json", body: #"{"old":1}"#).status == 200)
+        #expect(try await server.rest("PUT", "/\(place)/.priority.json", body: "9").status == 200)
+        let body = text + String(repeating: " ", count: padding)
+        #expect(try await server.rest("PUT", "/\(place)/x.json", body: body).status == 200)
+      }
+      var whole = try await server.rest("GET", "/whole.json?format=export").body
+      #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
+      // A priority on nothing would show once there is something.
+      for place in ["streamed", "whole"] {
+        #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
+      }
+      whole = try await server.rest("GET", "/whole.json?format=export").body
+      #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
+    }
+  }
+
+  @Test("a file in a form is written like the body of a PUT, small or large, at a path and at the root")
+  func form() async throws {
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let type = "Content-Type: multipart/form-data; boundary=----f1"
+      func form(_ text: String, end: String = "--\r\n") -> String {
+        "------f1\r\nContent-Disposition: form-data; name=\"myFile\"; filename=\"a.json\"\r\n"
+          + "Content-Type: application/json\r\n\r\n\(text)\r\n------f1\(end)"
+      }
+      let node = tree(200)
+      for text in ["{\r\n\"x\":1}\r\n", text(node)] {
+        for (path, read) in [("/u/", "/u.json"), ("/", "/.json")] {
+          let answer = try await server.rest(
+            "POST", "\(path).upload?ns=127&writeSizeLimit=unlimited", body: form(text), headers: [type])
+          #expect(answer.status == 204 && answer.headers["access-control-allow-origin"] == "*")
+          let stored = try await server.rest("GET", "\(read)?format=export").body
+          let expected = try Node(json: Array(text.utf8))
+          #expect(try Node(json: Array(stored.utf8)) == expected)
+        }
+      }
+      let large = String(repeating: " ", count: 5_000) + "2"
+      for body in [form("2", end: ""), form(large, end: "\r\n"), "2", large, form("{")] {
+        #expect(try await server.rest("POST", "/.upload", body: body, headers: [type]).status == 400)
+      }
+      let plain = try await server.rest("POST", "/.upload", body: "2")
+      #expect(plain.status == 400 && plain.body.contains("multipart/form-data"))
+      #expect(try await server.rest("GET", "/k7/n.json").body == "7")
+    }
+  }
+
+  @Test("a form is read the same in pieces of any size")
+  func formInPieces() throws {
+    let file = "\r\n-\r\n--b-\r\n{}\r\n--"
+    let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
+    for size in 1...text.count {
+      guard var form = FormFile(contentType: "multipart/form-data; boundary=\"b0\"") else {
+        Issue.record("the type was not taken")
+        return
+      }
+      var rest = text[...]
+      var taken: [UInt8] = []
+      while !rest.isEmpty {
+        taken += try form.take(Array(rest.prefix(size)))
+        rest = rest.dropFirst(size)
+      }
+      try form.finish()
+      #expect(taken == Array(file.utf8), "\(size)")
     }
   }
 

@@ -236,6 +236,12 @@ struct RESTTests {
       #expect(
         try await server.rest("GET", "/e.json?shallow=true", headers: ["X-Firebase-ETag: true"]).status == 400
       )
+      for header in ["if-match: \"\"", "if-match:", "if-none-match: \"\""] {
+        let method = header.contains("none") ? "GET" : "PUT"
+        let empty = try await server.rest(method, "/e.json", body: "1", headers: [header])
+        #expect(empty.status == 400 && empty.body.contains("must name an ETag"), "\(header)")
+      }
+      #expect(try await server.rest("GET", "/e.json").body == "null")
     }
   }
 
@@ -264,6 +270,9 @@ struct RESTTests {
       .init("PUT", "/" + Array(repeating: "d", count: 33).joined(separator: "/") + ".json", "1", is: 400),
       .init("GET", "/%C5%BC%C3%B3%20%F0%9F%98%80.json", is: 200, "null"),
       .init("GET", "/.inspect/coverage", is: 501),
+      .init(
+        "GET", "/a.json?shallow=true", nil, ["Accept: text/event-stream"], is: 400,
+        Self.error("shallow is not supported for event streams")),
     ])
   }
 
@@ -300,6 +309,16 @@ struct RESTTests {
       ], policy: ProductionPolicy())
   }
 
+  @Test("where everything is everybody's, nobody has to say who they are to list the databases")
+  func databases() async throws {
+    try await play([
+      .init("PUT", "/a.json", "1"),
+      .init("GET", "/.inspect/databases.json?ns=127", is: 200, #"[{"name":"127"}]"#),
+      .init("HEAD", "/.inspect/databases.json", is: 200, ""),
+      .init("PUT", "/.inspect/databases.json", "1", is: 501),
+    ])
+  }
+
   @Test("scripts of any origin may ask, and preflights say what for")
   func crossOrigin() async throws {
     try await RealtimeTestServer.run { server in
@@ -313,8 +332,18 @@ struct RESTTests {
       #expect(answer.headers["access-control-allow-origin"] == "*")
       #expect(answer.headers["access-control-allow-headers"] == "if-match, x-firebase-etag")
       #expect(answer.headers["access-control-allow-methods"]?.contains("PATCH") == true)
-      let head = try await server.rest("HEAD", "/a.json")
-      #expect(head.status == 200 && head.body.isEmpty && head.headers["content-length"] == "4")
+      for target in [
+        "/", "/a", "/a.json?orderBy=%zz", "/.settings/rules.json", "/.inspect/databases.json",
+        "/.inspect/coverage", "/.inspect/none", "/.lp", "/.ws", "/namespaces/demo/rulesets",
+      ] {
+        let preflight = try await server.rest("OPTIONS", target, headers: ["Origin: http://app.test"])
+        #expect(
+          preflight.status == 200 && preflight.headers["access-control-allow-origin"] == "*", "\(target)")
+      }
+      for header in ["Accept: */*", "Accept: text/event-stream"] {
+        let head = try await server.rest("HEAD", "/a.json", headers: [header])
+        #expect(head.status == 200 && head.body.isEmpty && head.headers["content-length"] == "4")
+      }
     }
   }
 

@@ -110,6 +110,71 @@ struct GenerationTests {
     #expect(node == wide(300).setting("k2", to: "after"))
   }
 
+  /// Many subtrees that each have rows of their own, and commits that replace only a few such at once.
+  private func many(
+    _ count: Int, in store: any OrderedStore
+  ) async throws -> (RealtimeDatabase, StagingLimits) {
+    var staging = StagingLimits.tinyRemovals
+    staging.commitNumbers = 8
+    let database = try await open(store, staging)
+    for round in 0..<2 {
+      for part in 0..<count {
+        let value: Node = ["a": .leaf(.int(Int64(round))), "b": 1]
+        _ = try await database.set(Path("docs/k\(part)"), to: value, as: .anonymous)
+      }
+    }
+    #expect(try await rowCounts(store, "large")["g"] == count)
+    return (database, staging)
+  }
+
+  @Test("However many subtrees that lie elsewhere are inside, one commit removes or replaces a location")
+  func inside() async throws {
+    for value in [Node.empty, 7, wide(3)] {
+      let store = try MemoryStore()
+      let (database, _) = try await many(20, in: store)
+      _ = try await database.set("docs", to: value, as: .anonymous)
+      #expect(try await database.get("docs", as: .anonymous) == value)
+      _ = try await database.set("docs", to: .empty, as: .anonymous)
+      #expect(try await eventually { try await isTidy(store) })
+    }
+  }
+
+  @Test(
+    "The end of a session that replaces more of them than one commit can takes several",
+    arguments: [false, true])
+  func ends(closes: Bool) async throws {
+    let store = try MemoryStore()
+    let (first, staging) = try await many(20, in: store)
+    var database = first
+    let phone = Client(database)
+    for part in 0..<20 {
+      await phone.ask { $0.onDisconnectSet(Path("docs/k\(part)"), to: .leaf(.int(Int64(part))), request: $1) }
+    }
+    if closes { phone.connection.close() } else { database = try await open(store, staging) }
+    let expected = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    #expect(await Client(database).ask { $0.get("docs", request: $1) }.text == "ok \(expected.text)")
+  }
+
+  @Test("What a session registered and cannot be written keeps nobody from opening the database")
+  func hopeless() async throws {
+    let store = try MemoryStore()
+    var (database, staging) = try await many(2, in: store)
+    let (phone, other) = (Client(database), Client(database))
+    await phone.ask { $0.onDisconnectSet("docs", to: "gone", request: $1) }
+    await other.ask { $0.onDisconnectSet("other", to: 1, request: $1) }
+    staging.commitNumbers = 0
+    let reports = Guarded<[String]>([])
+    database = try await RealtimeEngine(
+      store: store, policy: EmulatorPolicy(), cacheBytes: 2_000, staging: staging,
+      report: { report in reports.withLock { $0.append(report) } }
+    ).database("large")
+    let expected: Node = ["docs": ["k0": ["a": 1, "b": 1], "k1": ["a": 1, "b": 1]], "other": 1]
+    #expect(try await database.get("/", as: .anonymous) == expected)
+    #expect(reports.withLock { $0.count } == 1)
+    database = try await open(store)
+    #expect(try await database.get("/", as: .anonymous) == ["docs": "gone", "other": 1])
+  }
+
   @Test("Values that the server computes are those of the commit")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)

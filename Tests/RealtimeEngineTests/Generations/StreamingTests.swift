@@ -119,6 +119,75 @@ struct StreamingTests {
     #expect(await below.drain() == ["d big/k7 7", "2 ok null"])
   }
 
+  @Test("Listens below that are to be told too much end, those inside them go on, and the import happens")
+  func tooLargeBelow() async throws {
+    var limits = RealtimeLimits()
+    limits.responseBytes = 2_000
+    let database = try await open(try MemoryStore(), limits: limits)
+    let (watcher, tagged) = (Client(database), Client(database))
+    for path in ["data", "data/k7", "other/x", "small/a", "small/b"] as [Path] {
+      await watcher.ask { $0.listen(path, hash: "", request: $1) }
+    }
+    await tagged.ask {
+      $0.listen("data", query: QuerySpec(ordering: .key, limit: .first(2)), tag: 1, hash: "", request: $1)
+    }
+    _ = await (watcher.drain(), tagged.drain())
+    let data = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let text = Node.leaf(.string(String(repeating: "x", count: 1_200)))
+    let whole: Node = ["data": data, "other": ["x": 1, "y": 2], "small": ["a": text, "b": text]]
+    try await send(whole.json(), to: "/", of: database, piece: 500)
+    await watcher.ask { $0.get("none", request: $1) }
+    await tagged.ask { $0.get("none", request: $1) }
+    // The last of them is too much together with the others.
+    let ended = Set(["c data too_big", "c small/b too_big"])
+    let told = await watcher.drain()
+    #expect(Set(told.prefix(2)) == ended)
+    #expect(
+      Array(told.dropFirst(2)) == ["d data/k7 7", "d other/x 1", "d small/a \(text.text)", "6 ok null"])
+    #expect(await tagged.drain() == ["c data too_big #1", "2 ok null"])
+    #expect(try await database.get("data/k299", as: .anonymous) == 299)
+  }
+
+  @Test("An import that cannot be put off is decided before its first row, too")
+  func notPutOff() async throws {
+    var limits = RealtimeLimits()
+    limits.responseBytes = 300
+    let database = try await open(try MemoryStore(), limits: limits)
+    let client = Client(database)
+    for path in ["data", "data/k7"] as [Path] {
+      await client.ask { $0.listen(path, hash: "", request: $1) }
+    }
+    let store = try await database.runner.create()
+    let generation = try await StagedGeneration.begin(in: store, database.cleaner)
+    var summary = ImportedTree.Summary()
+    for number in 0..<100 {
+      var path: [UInt8] = []
+      RowKeys.append(["data", Key("k\(number)")], to: &path)
+      try await generation.add([.init(path: path, value: NodeEncoder.encode(.leaf(.int(Int64(number)))))])
+      summary.values += 1
+      summary.size += 8
+    }
+    try await generation.settle()
+    let sequencer = database.runner.sequencer
+    let place = Operation.Action.place("/", ImportedTree(generation, summary))
+    let pass = try await store.execute(validating: nil) { writer in
+      try sequencer.run(
+        [Operation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(), mayHold: false)
+    }.result
+    var revoked: [Path] = []
+    var told: [Path] = []
+    for step in pass.steps {
+      switch step {
+      case .unlisten(_, let name, revoked: let error?) where error == .tooBig: revoked.append(name.path)
+      case .write(let changes, windows: _): told += changes.map(\.path)
+      default: break
+      }
+    }
+    #expect(revoked == ["data"] && told == ["data/k7"])
+    #expect(pass.held.isEmpty)
+    #expect(try await database.get("data/k99", as: .anonymous) == 99)
+  }
+
   @Test("What breaks off, is too large or no JSON leaves nothing")
   func refused() async throws {
     let store = try MemoryStore()

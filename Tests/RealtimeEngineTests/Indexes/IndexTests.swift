@@ -88,10 +88,43 @@ struct IndexTests {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .last(1)), request: $1)
     }
     #expect(answer.text == "ok {n0:{due:7000,text:'what is to be done'}}")
+    // More keys than are read in the sequencer.
+    let wide = await client.ask {
+      $0.get("notes", query: QuerySpec(ordering: due, limit: .first(1_500)), request: $1)
+    }
+    #expect(wide.text == "too_big")
     await #expect(throws: RealtimeError.tooBig) {
       try await database.get("notes", query: QuerySpec(ordering: due, start: .init(.int(3))), as: .anonymous)
     }
     await engine.shutdown()
+  }
+
+  @Test("A removal takes the rows of what it leaves nothing of along, also where that had priorities")
+  func priorities() async throws {
+    let store = try MemoryStore()
+    let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy(), cacheBytes: 0)
+      .database("gone")
+    try await publish(Self.rules, in: database)
+    try await built(store, "gone")
+    var model = Node.object([
+      ("n1", .object([("due", 5)], priority: .number(1))), ("n2", ["due": 7]),
+      ("n3", .object([("a", .object([("b", 1)], priority: .number(2)))], priority: .number(3))),
+      ("n4", .object([("due", 1), ("x", 2)], priority: .number(4))),
+    ])
+    _ = try await database.set("notes", to: model, as: .administrator)
+    let query = QuerySpec(ordering: .child("due"), start: .init(.int(1)), limit: .first(1))
+    for (path, shown) in [
+      ("n4/due", "{n1:{due:5}^1}"), ("n1/due", "{n2:{due:7}}"), ("n3/a/b", "{n2:{due:7}}"),
+      ("n4/x", "{n2:{due:7}}"),
+    ] as [(Path, String)] {
+      _ = try await database.set(Path("notes").appending(path), to: .empty, as: .administrator)
+      model = model.setting(path, to: .empty)
+      #expect(try await database.get("notes", query: query, as: .anonymous).text == shown)
+      let first = QuerySpec(ordering: .child("due"), limit: .first(1))
+      #expect(try await database.get("notes", query: first, as: .anonymous) == model.window(first))
+      let root = try RulesFile(Array(Self.rules.utf8)).root
+      #expect(try await rows(store, "gone") == expectedRows(["notes": model], root), "\(path)")
+    }
   }
 
   @Test("Strings too long for a row are told apart by their values")

@@ -45,6 +45,19 @@ struct RealtimeFanOutTests {
     for connection in connections { connection.close() }
   }
 
+  @Test("A push counts with the locations that it names, also those of what is gone")
+  func size() {
+    let long = Path(keys: [Key(String(repeating: "k", count: 700)), Key(String(repeating: "l", count: 700))])
+    let pushes = [
+      RealtimePush(long, .set(.empty)), RealtimePush("a", .merge([(long, .empty), ("b", .empty)])),
+      RealtimePush("a", .rangeMerge([RangeMerge(start: long, end: "z", updates: .empty)])),
+      RealtimePush("a", .rangeMerge([RangeMerge(start: "a", end: long, updates: .empty)])),
+      RealtimePush("a/b", .set(.empty), emptied: [long]),
+      RealtimePush("a/b", .set(.empty), prioritized: [long]),
+    ]
+    for push in pushes { #expect((1_400..<1_600).contains(push.estimatedSize), "\(push.estimatedSize)") }
+  }
+
   @Test("Nothing is delivered after a connection has ended")
   func ended() async throws {
     let database = try await open()

@@ -16,6 +16,9 @@ struct ReplayTests {
   private static let programs = number("HEARTH_REPLAY_PROGRAMS") ?? 24
   private static let first = number("HEARTH_REPLAY_SEED") ?? 0
 
+  /// The seeds of so many programs, or as many times more as a long run asks for.
+  static func programs(of count: Int) -> Range<Int> { first..<(first + max(count * programs / 24, 1)) }
+
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
   }

@@ -43,7 +43,7 @@ struct ShadowingTests {
       // What listens started with.
       _ = group.take()
       let node = Node.object([("v", .leaf(.int(Int64(value))))])
-      fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) })])
+      fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) }, windows: [:])])
       var told = [[Set<String>]](repeating: [], count: connections.count)
       for delivery in group.take().flatMap({ $0 }) {
         guard let which = connections.firstIndex(where: { $0.sink === delivery.sink }) else { continue }

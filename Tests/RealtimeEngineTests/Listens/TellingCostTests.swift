@@ -40,7 +40,7 @@ struct TellingCostTests {
           writer -> (Int, [(Path, Node)]) in
           let counting = CountingState(base: writer)
           let pass = try sequencer.run([operation], in: counting, SessionJournal(), mayHold: false)
-          guard case .write(let changes)? = pass.steps.first else { return (counting.rows, []) }
+          guard case .write(let changes, _)? = pass.steps.first else { return (counting.rows, []) }
           return (counting.rows, changes.map { ($0.path, $0.value) })
         }.result
         visited.append(count)
@@ -102,7 +102,7 @@ struct TellingCostTests {
 }
 
 /// A sequenced state that counts the rows which are looked up and walked over, also those that are not durable yet.
-private final class CountingState: Sequenced {
+final class CountingState: Sequenced {
   private let base: any Sequenced
   private(set) var rows = 0
 

@@ -132,6 +132,22 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{c:1}")
   }
 
+  @Test("What is registered on the way below a value counts in place of what that held there")
+  func cancelBelowOthers() async throws {
+    var limits = RealtimeLimits.standard
+    limits.onDisconnectsPerConnection = 3
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
+      .database("presence")
+    let phone = Client(database)
+    let wide = Node.object((0..<20).map { (Key("k\($0)"), 1) })
+    await phone.ask { $0.onDisconnectSet("a", to: ["b": wide, "c": 1], request: $1) }
+    #expect(await phone.ask { $0.onDisconnectCancel("a/b/k1", request: $1) }.text == "failure")
+    await phone.ask { $0.onDisconnectSet("a/b", to: ["x": 1, "y": 2], request: $1) }
+    #expect(await phone.ask { $0.onDisconnectCancel("a/b/x", request: $1) }.text == "ok")
+    phone.connection.close()
+    #expect(try await value(database) == "{a:{b:{y:2},c:1}}")
+  }
+
   @Test("A session that has asked for nothing yet is ended too, and what it asks later is not done")
   func takeOverOfTheUnused() async throws {
     let database = try await open(MemoryStore())

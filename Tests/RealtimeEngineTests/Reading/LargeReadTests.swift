@@ -70,6 +70,30 @@ struct LargeReadTests {
     #expect(pushes == ["d big \(before.setting("k1", to: nil).text)", "d big/k2 'mine'"])
   }
 
+  @Test("Requests of the connection keep their order around a wide window")
+  func window() async throws {
+    let database = try await open(MemoryStore())
+    _ = try await database.set("big", to: wide(200), as: .anonymous)
+    let phone = Client(database)
+    let query = QuerySpec(ordering: .key, limit: .last(100))
+    let requests = [
+      await phone.send { $0.set("big/k99", to: "before", request: $1) },
+      await phone.send { $0.get("big", query: query, request: $1) },
+      await phone.send { $0.set("big/k99", to: "after", request: $1) },
+      await phone.send { $0.get("big", query: QuerySpec(ordering: .key, limit: .last(1)), request: $1) },
+    ]
+    #expect(await Client(database).set("small", 1).text == "ok")
+    let before = wide(200).setting("k99", to: "before").window(query)
+    #expect(await phone.answer(to: requests[0]).text == "ok")
+    #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
+    #expect(await phone.answer(to: requests[2]).text == "ok")
+    #expect(await phone.answer(to: requests[3]).text == "ok {k99:'after'}")
+    let order = await phone.takeTold().compactMap { told -> Int64? in
+      if case .answer(let request, _) = told { request } else { nil }
+    }
+    #expect(order == requests)
+  }
+
   @Test("Listens that start while others write show the state in the end", arguments: 0..<12)
   func concurrent(seed: Int) async throws {
     let database = try await open(
@@ -153,6 +177,75 @@ struct LargeReadTests {
     await client.ask { $0.listen("big", hash: value.hash, request: $1) }
     let told = await client.drain()
     #expect(told.count == 1 + isChanged)
+    let query = QuerySpec(ordering: .key, limit: .last(120))
+    await client.ask {
+      $0.listen("big", query: query, tag: 1, hash: value.window(query).hash, request: $1)
+    }
+    #expect(await client.drain().count == 1 + isChanged)
+  }
+
+  @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
+  func hashedWindows() async throws {
+    let rows = try await MemoryStore().database(named: "large", history: .openReads)
+    var staging = StagingLimits()
+    staging.preparedBytes = 200
+    let sequencer = Sequencer(
+      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
+    let connection = ConnectionState(
+      name: "large", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+    func isPutOff(_ action: Operation.Action) async throws -> Bool {
+      let operation = Operation(action, from: .connection(connection, request: 1))
+      return try await rows.execute(validating: nil) { writer in
+        try !sequencer.run([operation], in: writer, SessionJournal(), mayHold: true).held.isEmpty
+      }.result
+    }
+    func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> Operation.Action {
+      let query = QuerySpec(ordering: ordering, limit: .first(limit))
+      return .listen(.init(path: "big", query: query, tag: tag, hash: hash, compoundHash: nil))
+    }
+    #expect(try await !isPutOff(.write(.set("big", wide(100)), hash: nil)))
+    #expect(try await isPutOff(listen(.key, 50, "other", tag: 1)))
+    #expect(try await !isPutOff(listen(.key, 50, "", tag: 1)))
+    #expect(try await !isPutOff(listen(.key, 3, "other", tag: 2)))
+    // Also where the fan-out stage has the order, for others.
+    #expect(try await !isPutOff(listen(.priority, 3, "", tag: 3)))
+    #expect(try await isPutOff(listen(.priority, 50, "other", tag: 4)))
+    #expect(try await !isPutOff(listen(.priority, 3, "other", tag: 4)))
+  }
+
+  @Test("What a filtered listen holds is compared with its window beside the fan-out stage, or not at all")
+  func comparedAside() {
+    let text = String(repeating: "x", count: 8_000)
+    let held = Node.object((0..<300).map { (Key("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
+    let query = QuerySpec(ordering: .key, limit: .first(200))
+    let window = held.window(query)
+    func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
+      let group = RecordingGroup()
+      let connection = ConnectionState(name: "phone", caller: .anonymous, sink: RecordingSink(group))
+      let listen = Operation.Listen(
+        path: "big", query: query, tag: 1, hash: window.hash, compoundHash: CompoundHash(of: window))
+      var prepared = PreparedListen()
+      if isPrepared {
+        let read = LargeRead("big", node)
+        let operation = Operation(.listen(listen), from: .connection(connection, request: 1))
+          .prepared(by: read)
+        prepared = PreparedListen(location: read.current(for: query), firstPush: operation.firstPush)
+      }
+      fanOut.run([.listen(connection, listen, node, prepared, warnings: [], request: 1)])
+      return group.take().flatMap { $0 }.flatMap(\.outputs).compactMap { output in
+        guard case .push(let push) = output else { return nil }
+        if case .rangeMerge(let ranges) = push.body { return "\(ranges.count) range" }
+        return "all"
+      }
+    }
+    let changed = held.setting("k1007", to: "new")
+    #expect(listen(held, isPrepared: false) == ["all"], "2 MB were hashed")
+    #expect(listen(changed, isPrepared: false) == ["all"])
+    #expect(listen(changed, isPrepared: true) == ["1 range"])
+    let fanOut = FanOut()
+    #expect(listen(held, isPrepared: true, on: fanOut) == [])
+    // The hash is known, for whoever listens to the same.
+    #expect(listen(held, isPrepared: false, on: fanOut) == [])
   }
 
   @Test("A transaction on a large value is decided on the value of its moment")

@@ -31,6 +31,42 @@ struct RealtimeRowTests {
     _ = try? WriteRecord(bytes: bytes)
   }
 
+  @Test(
+    "What stands beside a way is counted as it is in the value, without reading behind it",
+    arguments: 0..<100)
+  func siblings(seed: Int) throws {
+    var values = RandomNodes(seed: UInt64(seed))
+    let node = values.node(depth: 4)
+    let bytes = NodeEncoder.encode(node)
+    func siblings(_ bytes: [UInt8], _ way: Path, _ most: Int = .max) throws -> [Int]? {
+      try bytes.withUnsafeBytes { raw in
+        var decoder = NodeDecoder(raw)
+        return try decoder.siblings(beside: way.keys[...], atMost: most)
+      }
+    }
+    for _ in 0..<20 {
+      let way = values.path()
+      let parts = node.parts(beside: way)
+      let found = try siblings(bytes, way)?.reduce(0, +)
+      if node.isLeaf {
+        #expect(found == nil || way.isRoot)
+      } else {
+        // A leaf on the way stays itself.
+        let isLeafOnWay = parts.last.map { $0.path.contains(way) && $0.path != way } ?? false
+        #expect(found == parts.count - (isLeafOnWay ? 1 : 0), "\(node.text) \(way)")
+      }
+    }
+    var damaged = bytes
+    for _ in 0..<3 where !damaged.isEmpty {
+      damaged[values.below(damaged.count)] = UInt8(values.below(256))
+    }
+    _ = try? siblings(damaged, values.path())
+    // Of more than so many nothing is looked at: here is only rubbish.
+    #expect(try siblings([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a/b", 10) == [20])
+    #expect(throws: StoreError.self) { try siblings([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a") }
+    #expect(throws: StoreError.self) { try siblings([0x10, 20], "a") }
+  }
+
   @Test("A row of a session whose key ends with the session's name is an error, not a crash")
   func damagedSession() async throws {
     let store = try MemoryStore()

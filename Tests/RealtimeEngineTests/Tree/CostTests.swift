@@ -50,6 +50,15 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
+  @Test("An increment of what has children looks at one row to find that it counts from nothing")
+  func increment() async throws {
+    let (engine, database) = try await open(4_000)
+    let increment = Node.leaf(.deferred(.increment(.int(2))))
+    let cost = try await engine.count { _ = try await database.set("a", to: increment, as: .anonymous) }
+    #expect(cost < 1_200, "\(cost) rows")
+    #expect(try await database.get("a", as: .anonymous) == 2)
+  }
+
   @Test("A listen on a large location reads each row about once, what is written then none again")
   func listen() async throws {
     let (engine, database) = try await open(10_000)

@@ -91,6 +91,40 @@ struct RealtimeLimitTests {
     #expect(await client.ask { $0.listen("a/3", hash: "", request: $1) }.text == "ok")
   }
 
+  @Test("A location may be listened to in so many orders and no more, by however many")
+  func orders() async throws {
+    var limits = RealtimeLimits()
+    limits.ordersPerLocation = 2
+    let database = try await open(limits)
+    _ = try await database.set("a", to: ["x": ["p": 1, "q": 2, "r": 3]], as: .anonymous)
+    let (client, other) = (Client(database), Client(database))
+    func listen(
+      _ client: Client, _ ordering: Ordering, _ tag: Int64, _ path: Path = "a"
+    ) async -> RealtimeResponse {
+      let query = QuerySpec(ordering: ordering, limit: .first(1))
+      return await client.ask { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
+    }
+    #expect(await listen(client, .child("p"), 1).text == "ok no_index")
+    #expect(await listen(client, .child("q"), 2).text == "ok no_index")
+    guard case .failure(let error) = await listen(other, .child("r"), 1) else {
+      return #expect(Bool(false), "it listens")
+    }
+    #expect(error.status == .failure)
+    #expect(error.message.contains("2 at a time (ordersPerLocation)"))
+    // In an order that is kept, by key, and elsewhere.
+    #expect(await listen(other, .child("p"), 2).text == "ok no_index")
+    #expect(await listen(other, .key, 3).text == "ok")
+    let range = QuerySpec(ordering: .child("r"), start: .init(.int(1)))
+    #expect(
+      await other.ask { $0.listen("a", query: range, tag: 8, hash: "", request: $1) }.text == "ok no_index")
+    #expect(await listen(other, .child("r"), 4, "b").text == "ok no_index")
+    await client.ask { $0.unlisten("a", tag: 1, request: $1) }
+    // The order of p is still kept for the other.
+    #expect(await listen(other, .child("r"), 1).text == "failure")
+    await client.ask { $0.unlisten("a", tag: 2, request: $1) }
+    #expect(await listen(other, .child("r"), 1).text == "ok no_index")
+  }
+
   @Test("A batch with one write that is too large for a commit fails that one alone")
   func tooLargeForACommit() async throws {
     let database = try await open()

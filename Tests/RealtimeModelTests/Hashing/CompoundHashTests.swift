@@ -139,6 +139,27 @@ struct CompoundHashTests {
     }
   }
 
+  @Test("Cutting out many ranges looks at what they hold and at the ways to their ends, not at the rest")
+  func cost() throws {
+    func value(_ changed: (Int) -> Bool) -> Node {
+      let items = (0..<200).map { i -> (Key, Node) in
+        let texts = (0..<3).map { (Key("t\($0)"), Node.leaf(.string("text \(i) \(changed(i) && $0 == 1)"))) }
+        return (Key("k\(1_000 + i)"), .object(texts))
+      }
+      return .object([("a", .object(items)), ("z", .leaf(.int(1)))])
+    }
+    let (client, server) = (value { _ in false }, value { $0 % 2 == 0 })
+    // A range for each text.
+    let hash = CompoundHash(of: client) { _, _ in true }
+    var visited = 0
+    let found = server.rangeMerges(against: hash, visited: &visited)
+    let merges = try #require(found)
+    #expect(merges.count == 100)
+    #expect(merges.reduce(client) { $0.applying($1) } == server)
+    // The root, the list, the child, and the text.
+    #expect(visited <= 6 * merges.count, "\(visited) for \(merges.count)")
+  }
+
   @Test("A leaf that ends an unchanged range keeps its priority, which lies in the range behind it")
   func priorityOfTheStart() throws {
     func value(_ b: String, _ priority: Priority?) -> Node {

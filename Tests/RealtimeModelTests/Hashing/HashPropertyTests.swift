@@ -45,6 +45,35 @@ struct HashPropertyTests {
     }
   }
 
+  /// Whether every child of an object in it has a priority, found out by looking at all of them.
+  private func isFullyPrioritizedSomewhere(_ node: Node) -> Bool {
+    guard case .children = node.content else { return false }
+    var (all, found) = (true, false)
+    node.forEachChild { _, child in
+      all = all && child.priority != nil
+      found = found || isFullyPrioritizedSomewhere(child)
+      return true
+    }
+    return all || found
+  }
+
+  @Test("whether the two variants of the hash can differ is known at once", arguments: 0..<10)
+  func variants(seed: Int) {
+    var random = RandomNodes(seed: UInt64(seed) &+ 500)
+    var node = Node.empty
+    for _ in 0..<400 {
+      var path = random.path()
+      var value = random.node()
+      if random.below(2) == 0 {
+        path = path.child(.priority)
+        value = random.below(4) == 0 ? .empty : .leaf(.int(Int64(random.below(4))))
+      }
+      node = node.setting(path, to: value)
+      #expect(node.containsFullyPrioritizedObject == isFullyPrioritizedSomewhere(node))
+      if !node.containsFullyPrioritizedObject { #expect(node.keyOrderedHash == node.hash) }
+    }
+  }
+
   @Test("hashes are equal exactly where values are", arguments: 0..<6)
   func collisions(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 400)

@@ -6,16 +6,20 @@ import Testing
 
 @Suite("JSON in pieces")
 struct NodeStreamTests {
-  /// Reads a text in pieces of random sizes, the way a store would take it: nil if it was refused.
+  /// Reads a text in pieces of random sizes into rows, the way a store does: the rows must be those of a tree.
   private func read(
     _ bytes: [UInt8], _ random: inout RandomNodes, most: Int, depthAbove: Int = 0
   ) throws(RealtimeError) -> Node {
     var reader = NodeStreamReader(at: Path(keys: Array(repeating: "k", count: depthAbove)))
-    var node = Node.empty
+    var rows: [Path: Node] = [:]
     func take(_ event: NodeStreamReader.Event) {
       switch event {
-      case .row(let keys, let leaf): node = node.setting(Path(keys: keys), to: leaf)
-      case .again(let keys): node = node.setting(Path(keys: keys), to: .empty)
+      case .row(let keys, let leaf): rows[Path(keys: keys)] = leaf
+      case .again(let keys): rows = rows.filter { !$0.key.keys.starts(with: keys) }
+      case .priority(let keys, let leaf):
+        if rows.keys.contains(where: { $0.keys.starts(with: keys) }) {
+          rows[Path(keys: keys + [.priority])] = leaf
+        }
       }
     }
     var rest = bytes[...]
@@ -27,7 +31,38 @@ struct NodeStreamTests {
       }.get()
     }
     try reader.finish(take)
+    var node = Node.empty
+    // A priority stands only where something does.
+    for isPriority in [false, true] {
+      for (path, leaf) in rows where path.isPriority == isPriority { node = node.setting(path, to: leaf) }
+    }
+    var expected: [Path: Node] = [:]
+    node.forEachLeaf { expected[$0] = $1 }
+    #expect(rows == expected, "\(String(decoding: bytes, as: UTF8.self))")
     return node
+  }
+
+  /// An object in which names, priorities and nulls come again and again.
+  private func repetitive(_ random: inout RandomNodes, depth: Int) -> String {
+    let members = (0..<random.below(6)).map { _ -> String in
+      let name = ["a", "b", "c", "2", "10"][random.below(5)]
+      let value =
+        switch random.below(depth == 0 ? 4 : 7) {
+        case 0, 1: "null"
+        case 2: "\(random.below(9))"
+        case 3: #"{".value":\#(random.below(9)),".priority":1}"#
+        default: repetitive(&random, depth: depth - 1)
+        }
+      return random.below(4) == 0 ? #"".priority":\#(random.below(3))"# : "\"\(name)\":\(value)"
+    }
+    return "{\(members.joined(separator: ","))}"
+  }
+
+  @Test("Names that come again leave no priority on nothing, whatever they take away", arguments: 0..<2_000)
+  func repetition(seed: Int) throws {
+    var random = RandomNodes(seed: UInt64(seed))
+    let text = repetitive(&random, depth: 3)
+    #expect(try read(Array(text.utf8), &random, most: 30) == (try Node(json: Array(text.utf8))), "\(text)")
   }
 
   @Test("Random trees read the same in pieces, in both forms", arguments: 0..<300)
@@ -79,6 +114,12 @@ struct NodeStreamTests {
       (#"{"a":{"x":1},"b":2,"a":{"y":3}}"#, #"{"a":{"y":3},"b":2}"#),
       (#"{"b":1,"a":{"c":1},"a":null}"#, #"{"b":1}"#), (#"{"a":1,"a":2}"#, #"{"a":2}"#),
       (#"{"2":1,"10":2,"9":3,"2":null}"#, #"{"10":2,"9":3}"#),
+      (#"{"p":{"a":1,"a":null,".priority":5}}"#, "null"),
+      (#"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#, #"{"p":{"b":2,".priority":5}}"#),
+      (
+        #"{"p":{"q":{"a":1,"b":1,"a":null,"b":null,".priority":1},".priority":2},"r":1,".priority":3}"#,
+        #"{"r":1,".priority":3}"#
+      ),
     ])
   func repeated(text: String, meaning: String) throws {
     var random = RandomNodes(seed: 1)
@@ -96,8 +137,9 @@ struct NodeStreamTests {
       ),
       (
         "{\"\(String(repeating: "k", count: 9_000))\":1}",
-        "A key may have at most 768 bytes, and this has 9000."
+        "A key may have at most 768 bytes, and this has more."
       ),
+      ("{\"\(String(repeating: "\\u0061", count: 767))bb\":1}", "at most 768 bytes, and this has 769."),
       ("{\"a\":1", "couldn't parse JSON object, array, or value."), ("", "couldn't parse JSON"),
       ("{\"a\":tru}", "couldn't parse JSON"), ("[1,]", "couldn't parse JSON"), ("1 2", "couldn't parse JSON"),
       ("{\"a\":{\".value\":1,\"b\":2}}", ".value may not have other children beside it"),
@@ -130,15 +172,58 @@ struct NodeStreamTests {
     #expect((try? read(levels, &random, most: 1 << 16)) == nil)
   }
 
-  @Test("A string that never ends is refused at the longest that may be stored")
-  func endless() {
+  @Test(
+    "A string that never ends is refused once it is longer than may be stored, by what its escapes stand for",
+    arguments: [
+      ("x", 1), ("\\n", 1), ("\\u0061", 1), ("\\u00e9", 2), ("\\u20ac", 3), ("\\ud83d\\ude00", 4), ("é", 2),
+    ])
+  func endless(character: String, bytes: Int) throws {
     var limits = RealtimeLimits()
-    limits.stringBytes = 1_000
-    var reader = NodeStreamReader(limits: limits)
-    let piece = Array(("\"" + String(repeating: "x", count: 5_000)).utf8)
-    #expect(throws: RealtimeError.self) {
-      for _ in 0..<4 { try piece.dropFirst().withUnsafeBytes { try reader.read($0) { _ in } } }
-      try piece.withUnsafeBytes { try reader.read($0) { _ in } }
+    limits.stringBytes = 1_200
+    for start in ["\"", "{\"a\":{\".value\":\""] {
+      var reader = NodeStreamReader(limits: limits)
+      func feed(_ text: some Sequence<UInt8>) throws(RealtimeError) {
+        for byte in text {
+          try [byte].withUnsafeBytes { raw in
+            Result { () throws(RealtimeError) in try reader.read(raw) { _ in } }
+          }.get()
+        }
+      }
+      try feed(start.utf8)
+      for _ in 0..<(limits.stringBytes / bytes) { try feed(character.utf8) }
+      #expect(reader.pendingBytes == 1 + limits.stringBytes / bytes * character.utf8.count)
+      var whole = reader
+      let end = start == "\"" ? "\"" : "\"}}"
+      try end.utf8.withContiguousStorageIfAvailable { text in
+        try whole.read(UnsafeRawBufferPointer(text)) { _ in }
+      }
+      try whole.finish { _ in }
+      do throws(RealtimeError) {
+        try feed(character.utf8)
+        Issue.record("one more was taken")
+      } catch { #expect(error.message.contains("string longer than 1200 bytes")) }
     }
+  }
+
+  @Test("A key that never ends is refused once no key is as long")
+  func endlessKey() {
+    var reader = NodeStreamReader()
+    let text = Array("{\"".utf8) + Array(repeating: UInt8(ascii: "k"), count: 6 * 768 + 2)
+    do throws(RealtimeError) {
+      try text.withUnsafeBytes { raw in
+        Result { () throws(RealtimeError) in try reader.read(raw) { _ in } }
+      }.get()
+      Issue.record("a key of \(text.count - 2) bytes was waited for")
+    } catch { #expect(error.message.contains("A key may have at most 768 bytes, and this has more.")) }
+  }
+
+  @Test("Of a long string nothing stays behind it")
+  func pending() throws {
+    var reader = NodeStreamReader()
+    let text = Array("[1,\"\(String(repeating: "x", count: 3 << 20))".utf8)
+    try text.withUnsafeBytes { try reader.read($0) { _ in } }
+    #expect(reader.pendingBytes == text.count - 3)
+    try Array("\",\"ab".utf8).withUnsafeBytes { try reader.read($0) { _ in } }
+    #expect(reader.pendingBytes == 3)
   }
 }

@@ -149,6 +149,53 @@ struct RulesFileTests {
       problems("{\n  \"rules\": {\n    \".read\": \"\(expression)\"\n  }\n}") == expected, "\(expression)")
   }
 
+  /// Rules of a few names and indexes.
+  private func indexing(_ random: inout SeededGenerator, depth: Int) -> String {
+    var members: [String] = []
+    if random.below(3) == 0 { members.append("\".indexOn\":[\"x\",\"y\"]") }
+    if random.below(4) == 0 { members.append("\".read\":true") }
+    for name in ["a", "b", "$v\(depth)"] where depth > 0 && random.below(2) == 0 {
+      members.append("\"\(name)\":\(indexing(&random, depth: depth - 1))")
+    }
+    return "{\(members.joined(separator: ","))}"
+  }
+
+  @Test("Two files index the same if they do so at every place")
+  func sameIndexes() throws {
+    var random = SeededGenerator(seed: 3)
+    let names: [Key] = ["a", "b", "other"]
+    var places: [Path] = [.root]
+    for depth in 0..<3 {
+      places += places.filter { $0.count == depth }.flatMap { place in names.map { place.child($0) } }
+    }
+    var same = 0
+    for round in 0..<3_000 {
+      let texts = (0..<2).map { _ in "{\"rules\":\(indexing(&random, depth: 1 + round % 3))}" }
+      let (a, b) = (try read(texts[0]), try read(texts[1]))
+      let expected = places.allSatisfy {
+        a.hasIndex(on: .child("x"), at: $0) == b.hasIndex(on: .child("x"), at: $0)
+      }
+      #expect(a.root.hasSameIndexes(as: b.root) == expected, "\(texts)")
+      #expect(a.root.hasSameIndexes(as: nil) == !a.root.hasIndexes)
+      if expected, a.root.hasIndexes { same += 1 }
+    }
+    #expect(same > 20, "\(same)")
+  }
+
+  @Test(
+    "Comparing the indexes of the largest files takes no longer than reading them", .timeLimit(.minutes(1)))
+  func sameIndexesOfLargeFiles() throws {
+    // Many names on one side, each as the wildcard of the other, which says of many names what its own wildcard says.
+    let index = #"{".indexOn":"v"}"#
+    let names = (0..<22_000).map { "\"n\($0)\":{\"$k\":\(index)}" }.joined(separator: ",")
+    let others = (0..<35_000).map { "\"o\($0)\":\(index)" }.joined(separator: ",")
+    let a = try read("{\"rules\":{\(names),\"$w\":{\"$k\":\(index)}}}")
+    let b = try read("{\"rules\":{\"$w\":{\(others),\"$k\":\(index)}}}")
+    #expect(a.root.hasSameIndexes(as: b.root) && b.root.hasSameIndexes(as: a.root))
+    let c = try read("{\"rules\":{\"$w\":{\(others),\"last\":{},\"$k\":\(index)}}}")
+    #expect(!a.root.hasSameIndexes(as: c.root))
+  }
+
   @Test("Depth, size and the number of problems are bounded")
   func bounds() {
     let deep = String(repeating: #"{"a":"#, count: 200)

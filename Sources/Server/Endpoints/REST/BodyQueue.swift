@@ -47,7 +47,13 @@ final class BodyQueue: Sendable {
   /// Called when whoever brings the body may go on.
   private let goOn: @Sendable () -> Void
 
-  init(goOn: @escaping @Sendable () -> Void) { self.goOn = goOn }
+  /// Called with the number of bytes that whoever takes the body holds no more.
+  let taken: @Sendable (Int) -> Void
+
+  init(goOn: @escaping @Sendable () -> Void, taken: @escaping @Sendable (Int) -> Void = { _ in }) {
+    self.goOn = goOn
+    self.taken = taken
+  }
 
   /// Whether enough waits.
   var isFull: Bool {

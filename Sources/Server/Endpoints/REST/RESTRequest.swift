@@ -1,5 +1,6 @@
 // A REST request, checked as far as that is possible without the database.
 
+import NIOCore
 import NIOHTTP1
 import RealtimeEngine
 import RealtimeModel
@@ -40,13 +41,17 @@ struct RESTRequest: Sendable {
   /// Whether the request itself says how long its answer may take.
   var hasTimeout = false
   var wantsEventStream = false
+  /// The form that the value comes in, where it is uploaded by one.
+  var form: FormFile?
 
   /// Reads the head of a request.
   ///
   /// - Throws: ``RESTError`` for the first thing that is wrong with it.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
+    var target = target
+    form = try Self.form(head, &target)
     path = try Self.path(target, endpoint.limits.data)
-    method = try Self.method(head, target)
+    method = form == nil ? try Self.method(head, target) : .put
     namespace = endpoint.namespace(parameter: target["ns"], host: head.headers.first(name: "host"))
     caller = .anonymous
     deadline = .now + .seconds(endpoint.limits.data.readSeconds)
@@ -57,13 +62,37 @@ struct RESTRequest: Sendable {
       throw RESTError(error)
     }
     try readOutput(target, endpoint.limits.data)
+    if form != nil { printing = .silent }
     try readQuery(target)
     try readCondition(head)
-    if method == .get {
+    if head.method == .GET {
       wantsEventStream = head.headers[canonicalForm: "accept"].contains {
         $0.lowercased().hasPrefix("text/event-stream")
       }
     }
+    if wantsEventStream, isShallow {
+      throw RESTError(.badRequest, "shallow is not supported for event streams")
+    }
+  }
+
+  /// The form of an upload, which asks for what a PUT of the file in it does.
+  private static func form(
+    _ head: HTTPRequestHead, _ target: inout RequestTarget
+  ) throws(RESTError) -> FormFile? {
+    guard head.method == .POST, target.rawPath.hasSuffix("/.upload") else { return nil }
+    guard let form = head.headers.first(name: "content-type").flatMap(FormFile.init) else {
+      throw RESTError(.badRequest, "A file must be uploaded as multipart/form-data.")
+    }
+    target.rawPath = target.rawPath.dropLast("upload".count) + "json"
+    return form
+  }
+
+  /// The value as it is in a body that is whole.
+  func content(of body: ByteBuffer) throws(RESTError) -> ByteBuffer {
+    guard var form else { return body }
+    let content = try form.take(Array(body.readableBytesView))
+    try form.finish()
+    return ByteBuffer(bytes: content)
   }
 
   private static func path(
@@ -202,8 +231,8 @@ struct RESTRequest: Sendable {
   }
 
   private mutating func readCondition(_ head: HTTPRequestHead) throws(RESTError) {
-    let match = head.headers[canonicalForm: "if-match"].map(Self.unquoted)
-    let noneMatch = head.headers[canonicalForm: "if-none-match"].map(Self.unquoted)
+    let match = try Self.tags(head, "if-match")
+    let noneMatch = try Self.tags(head, "if-none-match")
     wantsETag = head.headers.first(name: "x-firebase-etag")?.lowercased() == "true"
     guard match.count + noneMatch.count <= 1 else {
       throw RESTError(.badRequest, "Only one ETag may be specified")
@@ -221,6 +250,15 @@ struct RESTRequest: Sendable {
     if wantsETag, isShallow || query != nil {
       throw RESTError(.badRequest, "ETags are not supported together with query parameters")
     }
+  }
+
+  /// The ETags of a header. One that is empty names no value, and must not read as no condition either.
+  private static func tags(_ head: HTTPRequestHead, _ name: String) throws(RESTError) -> [String] {
+    let tags = head.headers[canonicalForm: name].map(unquoted)
+    guard !tags.contains(""), !tags.isEmpty || !head.headers.contains(name: name) else {
+      throw RESTError(.badRequest, "\(name) must name an ETag")
+    }
+    return tags
   }
 
   private static func unquoted(_ tag: Substring) -> String {

@@ -59,14 +59,21 @@ extension RESTService {
       } else {
         standing = 0
       }
+      var form = request.form
+      var held = 0
       var progress = StreamProgress(endpoint, "import into /\(request.path) of \(request.namespace)")
       taking: while true {
         switch await body.next() {
         case .piece(let piece):
-          try await writing.add(piece)
+          try await writing.add(try form?.take(piece) ?? piece)
+          let pending = await writing.pendingBytes
+          body.taken(held + piece.count - pending)
+          held = pending
           if let most, await standing + writing.values > most { throw RealtimeError.writeTooBig }
           progress.add(piece.count)
-        case .end: break taking
+        case .end:
+          try form?.finish()
+          break taking
         case .broken: throw RESTError(.badRequest, "The request did not arrive whole.")
         }
       }

@@ -17,7 +17,7 @@ struct RESTService: Sendable {
       let database = try await endpoint.engine.database(request.namespace)
       switch request.method {
       case .get: return try await get(request, database)
-      case .put: return try await put(request, try node(body), database)
+      case .put: return try await put(request, try node(request.content(of: body)), database)
       case .delete: return try await put(request, .empty, database)
       case .post: return try await post(request, try node(body), database)
       case .patch: return try await patch(request, body, database)

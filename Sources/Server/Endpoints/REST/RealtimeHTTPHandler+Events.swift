@@ -69,11 +69,13 @@ extension RealtimeHTTPHandler {
 
   private func beginResponse(_ events: EventStreamState, _ context: ChannelHandlerContext) {
     events.began = true
-    let headers: HTTPHeaders = [
+    var headers: HTTPHeaders = [
       "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache",
       "access-control-allow-origin": "*",
     ]
-    let head = HTTPResponseHead(version: head?.version ?? .http1_1, status: .ok, headers: headers)
+    let version = head?.version ?? .http1_1
+    frameByChunks(&headers, version)
+    let head = HTTPResponseHead(version: version, status: .ok, headers: headers)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     let period = endpoint.limits.eventStreamKeepAlive
     let this = NIOLoopBound(self, eventLoop: context.eventLoop)

@@ -28,7 +28,7 @@ extension RealtimeHTTPHandler {
     streamable = nil
     mostBodyBytes = endpoint.limits.data.restWriteBytes
     guard head.method != .GET, head.method != .HEAD, let target = try? RequestTarget(head.uri),
-      target.rawPath == "/.json" || !target.rawPath.hasPrefix("/."),
+      ["/.json", "/.upload"].contains(target.rawPath) || !target.rawPath.hasPrefix("/."),
       let request = try? RESTRequest(head, target, endpoint),
       request.mayImport, endpoint.engine.allowsEverything(request.caller)
     else { return }
@@ -40,7 +40,11 @@ extension RealtimeHTTPHandler {
   func beginArriving(_ request: RESTRequest, _ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
     let eventLoop = context.eventLoop
     let this = NIOLoopBound(self, eventLoop: eventLoop)
-    let queue = BodyQueue { eventLoop.execute { this.value.readOn() } }
+    let queue = BodyQueue {
+      eventLoop.execute { this.value.readOn() }
+    } taken: { bytes in
+      eventLoop.execute { this.value.giveBack(bytes) }
+    }
     let body = ArrivingBody(queue, limit: mostBodyBytes)
     arriving = body
     body.bytes = bytes.readableBytes
@@ -64,6 +68,7 @@ extension RealtimeHTTPHandler {
       arriving = nil
       return refuse(RESTError(.writeTooBig))
     }
+    do { try hold(bytes.readableBytes) } catch { return refuse(error) }
     body.queue.add(bytes)
   }
 
@@ -100,9 +105,11 @@ extension RealtimeHTTPHandler {
   ) {
     let delivery = AnswerDelivery(context.channel, isStream: isHTTP2, shared)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
+    // Its memory was taken when it was counted.
     write(first ?? ByteBuffer(), rest, rest.progress, delivery, keepAlive, context)
   }
 
+  /// Writes a piece that is counted, and asks for the next once it has gone out.
   private func write(
     _ piece: ByteBuffer, _ rest: RESTStream, _ progress: StreamProgress, _ delivery: AnswerDelivery,
     _ keepAlive: Bool, _ context: ChannelHandlerContext
@@ -118,6 +125,8 @@ extension RealtimeHTTPHandler {
       delivery.count(part.readableBytes, written)
       context.write(wrapOutboundOut(.body(.byteBuffer(part))), promise: promise)
     }
+    let (held, memory) = (piece.readableBytes, memory)
+    written.assumeIsolated().whenComplete { _ in memory.give(held) }
     let bound = NIOLoopBound((self, delivery), eventLoop: eventLoop)
     written.whenSuccess { [progress] in
       Task {
@@ -139,7 +148,12 @@ extension RealtimeHTTPHandler {
   ) {
     guard let context else { return }
     switch next {
-    case .success(let piece?): write(piece, rest, progress, delivery, keepAlive, context)
+    case .success(let piece?):
+      guard memory.take(piece.readableBytes) else {
+        endpoint.log.info("an answer was cut off: the server holds as many bytes as it may")
+        return context.close(promise: nil)
+      }
+      write(piece, rest, progress, delivery, keepAlive, context)
     case .success(nil):
       progress.finish()
       finishAnswer(keepAlive, requestEnded)

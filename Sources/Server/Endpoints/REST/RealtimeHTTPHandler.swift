@@ -171,15 +171,27 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     if let arriving { return receive(bytes, of: arriving) }
     let size = body.readableBytes + bytes.readableBytes
     guard size <= mostBodyBytes else { return refuse(RESTError(.writeTooBig)) }
-    if size > endpoint.limits.arrivingBodyBytes, let streamable, let context {
-      var begun = body
-      begun.writeImmutableBuffer(bytes)
-      release()
-      return beginArriving(streamable, begun, context)
-    }
-    do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
-    heldBytes = size
+    do { try hold(bytes.readableBytes) } catch { return refuse(error) }
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
+    if size > endpoint.limits.arrivingBodyBytes, let streamable, let context {
+      let begun = body
+      body = ByteBuffer()
+      beginArriving(streamable, begun, context)
+    }
+  }
+
+  /// Holds so many bytes more of the request's body.
+  func hold(_ bytes: Int) throws(RESTError) {
+    try shared.hold(heldBytes + bytes, insteadOf: heldBytes)
+    heldBytes += bytes
+  }
+
+  /// Gives back bytes of a body that is being taken while it arrives: they were written.
+  func giveBack(_ bytes: Int) {
+    // Behind the answer nothing is held.
+    guard arriving != nil else { return }
+    shared.release(bytes)
+    heldBytes -= bytes
   }
 
   /// Answers a request that has not arrived whole, and takes no more of it.
@@ -200,6 +212,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func dispatch(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(RESTError) {
     if let refusal = RESTRequest.refusal(of: head, endpoint) { throw refusal }
+    if head.method == .OPTIONS { return answer(.preflight(head)) }
     let target = try RequestTarget(head.uri)
     switch target.rawPath {
     case "/.ws":
@@ -209,22 +222,20 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return open(try SocketRequest(head, target, endpoint), context)
     case "/.lp":
       return longPoll(try LongPollRequest(head, target, endpoint), context)
-    case "/.inspect/databases.json" where head.method == .GET:
+    case "/.inspect/databases.json" where head.method == .GET || head.method == .HEAD:
       return inspect(head, target)
     case let path where path.hasPrefix("/.settings/"):
-      if head.method == .OPTIONS { return answer(.preflight(head)) }
       return set(try SettingsRequest(head, target, endpoint))
     case "/.inspect/coverage", "/.inspect/coverage.json":
       throw RESTError(
         .notImplemented, "Rules are not evaluated by this version of the server, so that none is covered.")
     case let path where path.hasPrefix("/.inspect/"):
       throw RESTError(.notImplemented, "\(path) is not supported by this server yet.")
-    case let path where path.hasPrefix("/namespaces/") && head.method != .OPTIONS:
+    case let path where path.hasPrefix("/namespaces/"):
       if let request = try SettingsRequest(metadata: head, target, endpoint) { return set(request) }
     default: break
     }
     if isHTTP2, shared.owesReading { throw .unread(endpoint.limits.connectionAnswerBytes) }
-    if head.method == .OPTIONS { return answer(.preflight(head)) }
     let request = try RESTRequest(head, target, endpoint)
     if request.wantsEventStream {
       beginOpening()
@@ -249,7 +260,9 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       do {
         var probe = target
         probe.rawPath = "/.json"
-        guard try RESTRequest(head, probe, endpoint).caller == .administrator else {
+        let caller = try RESTRequest(head, probe, endpoint).caller
+        // The emulator's own page asks without a credential.
+        guard caller == .administrator || endpoint.engine.allowsEverything(caller) else {
           throw RealtimeError.permissionDenied
         }
         let names = try await endpoint.engine.namespaces()
@@ -290,12 +303,15 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     reading = nil
     release()
     response = shared.counted(response, to: request)
-    // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it.
+    // A request to upgrade that is not upgraded leaves nothing that could be parsed behind it. Of HTTP/1.0 one is answered.
     let keepAlive =
       request.isKeepAlive && !shared.isDraining && !isRefusing && !peerHasFinished
-      && !request.headers.contains(name: "upgrade")
+      && !request.headers.contains(name: "upgrade") && (isHTTP2 || request.version == .http1_1)
     var headers = response.headers
-    if response.status != .noContent, response.status != .notModified, response.rest == nil {
+    if response.rest != nil {
+      // The head alone ends with itself, whatever length its value would have.
+      if request.method != .HEAD { frameByChunks(&headers, request.version) }
+    } else if response.status != .noContent, response.status != .notModified {
       headers.add(name: "content-length", value: String(response.body?.readableBytes ?? 0))
     }
     if !keepAlive, !isHTTP2 { headers.add(name: "connection", value: "close") }
@@ -336,6 +352,11 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       context.flush()
     }
     delivery.watch()
+  }
+
+  /// Says that the body comes in chunks, where there are any: over HTTP/1.0 only the end of the connection ends it.
+  func frameByChunks(_ headers: inout HTTPHeaders, _ version: HTTPVersion) {
+    if !isHTTP2, version == .http1_1 { headers.add(name: "transfer-encoding", value: "chunked") }
   }
 
   func finishAnswer(_ keepAlive: Bool, _ isWhole: Bool) {

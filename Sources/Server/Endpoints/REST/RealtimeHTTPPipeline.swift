@@ -1,5 +1,6 @@
-// The HTTP/1.1 pipeline of the Realtime Database's port. It differs from that of plain HTTP ports in one
-// thing: the bytes behind a request to upgrade are kept and given to the WebSocket that takes the connection over.
+// The HTTP/1.1 pipeline of the Realtime Database's port. It differs from that of plain HTTP ports in two things: the bytes
+// behind a request to upgrade are kept and given to the WebSocket that takes the connection over, and the handler says
+// itself how a body is framed. The encoder would end the answer to a HEAD that tells no length as a body of chunks.
 
 import NIOCore
 import NIOHTTP1
@@ -8,10 +9,12 @@ extension ChannelPipeline.SynchronousOperations {
   /// Adds the codec, pipelining, deadlines and the endpoint's handler.
   func addRealtimeHTTP1(_ connection: RealtimeHTTPConnection) throws {
     let late = LateHeadHandler(connection.port)
+    var framing = HTTPResponseEncoder.Configuration()
+    framing.automaticallySetFramingHeaders = false
     try addHandlers([
       RealtimeHTTPDrainHandler(connection),
       late,
-      HTTPResponseEncoder(),
+      HTTPResponseEncoder(configuration: framing),
       ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes)),
       HTTPServerPipelineHandler(),
       AnswerHeaders(),

@@ -13,7 +13,9 @@ struct RealtimeAssembly: Sendable {
 
   init(_ configuration: HearthConfiguration, store: any OrderedStore, limits: PortLimits, log: Logger) {
     let policy: any AccessPolicy = configuration.emulator ? EmulatorPolicy() : ProductionPolicy()
-    engine = RealtimeEngine(store: store, policy: policy, limits: configuration.limits.realtime)
+    engine = RealtimeEngine(
+      store: store, policy: policy, limits: configuration.limits.realtime,
+      report: { log.error("\($0)") })
     let endpoint = RealtimeEndpoint(
       engine: engine, authentication: configuration.emulator ? .emulator : .refuseAll,
       defaultNamespace: "\(configuration.project)-default-rtdb",

@@ -144,6 +144,9 @@ public struct ServerLimits: Sendable, Equatable {
       "realtime", "listensPerConnection", \.realtime.listensPerConnection, 100_000,
       "one connection must leave the others memory"),
     Adjustable(
+      "realtime", "ordersPerLocation", \.realtime.ordersPerLocation, 10_000,
+      "each keeps a list of the location's children in memory, which every write to them mends"),
+    Adjustable(
       "realtime", "onDisconnectsPerConnection", \.realtime.onDisconnectsPerConnection, 100_000,
       "they are carried out in one commit of at most 64 MiB"),
     Adjustable(

@@ -25,12 +25,14 @@ public final class RealtimeDatabase: Sendable {
 
   /// - Parameters:
   ///   - hashing: where values are hashed that are too large for the sequencer.
+  ///   - report: told what an operator must know.
   ///   - created: told when the first write has brought the database into being.
   ///   - released: told when nobody needs this object any more.
   init(
     namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
     cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), mostInFlight: Int = Pump.mostInFlight,
     staging: StagingLimits = .standard,
+    report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
@@ -38,8 +40,12 @@ public final class RealtimeDatabase: Sendable {
     self.builder = builder
     let sequencer = Sequencer(
       policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
-      indexWork: { builder.wake() })
-    let runner = BatchRunner(rows: rows, sequencer: sequencer, threads: hashing, created: created)
+      indexWork: { builder.wake() },
+      wholeWanted: { [queue] path in
+        _ = queue.append(Operation(.followWhole(path), from: .call(.administrator) { _ in }))
+      })
+    let runner = BatchRunner(
+      rows: rows, sequencer: sequencer, threads: hashing, created: created, report: report)
     try await runner.load()
     try await runner.fireLeftovers()
     let queue = queue

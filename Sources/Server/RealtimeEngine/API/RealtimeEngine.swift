@@ -25,6 +25,7 @@ public final class RealtimeEngine: Sendable {
   public let limits: RealtimeLimits
   private let cacheBytes: Int
   private let staging: StagingLimits
+  private let report: @Sendable (String) -> Void
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
   /// Made here, before anything is served: a thread that cannot be had then would end the process.
@@ -41,22 +42,27 @@ public final class RealtimeEngine: Sendable {
   ///   - policy: decides who may do what.
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: about how much memory hot subtrees of one namespace may take.
+  ///   - report: called with what an operator must know; from any thread.
   ///   - now: the clock that push ids take their time from, in milliseconds since the Unix epoch.
   public convenience init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
-    cacheBytes: Int = 256 << 20, now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
+    cacheBytes: Int = 256 << 20, report: @escaping @Sendable (String) -> Void = { _ in },
+    now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.init(
-      store: store, policy: policy, limits: limits, cacheBytes: cacheBytes, staging: .standard, now: now)
+      store: store, policy: policy, limits: limits, cacheBytes: cacheBytes, staging: .standard,
+      report: report, now: now)
   }
 
   /// The same, with other steps for what is large.
   init(
     store: any OrderedStore, policy: any AccessPolicy, limits: RealtimeLimits = .standard,
     cacheBytes: Int = 256 << 20, staging: StagingLimits,
+    report: @escaping @Sendable (String) -> Void = { _ in },
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds
   ) {
     self.staging = staging
+    self.report = report
     self.store = store
     self.policy = policy
     self.limits = limits
@@ -108,7 +114,7 @@ public final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        hashing: hashing, staging: staging, created: { [weak self] in self?.keep(namespace) },
+        hashing: hashing, staging: staging, report: report, created: { [weak self] in self?.keep(namespace) },
         released: { [weak self] in self?.forget(namespace) })
       entries.withLock { entries in
         entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))

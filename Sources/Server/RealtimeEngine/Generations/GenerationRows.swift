@@ -1,10 +1,11 @@
 // The rows that say where subtrees lie, and what has to be cleared.
 //
 //   'g' + path                 the number of the generation that holds the rows of this location, 8 bytes
-//   'G'                        changes with every row above: the number of the newest, 8 bytes
+//   'G'                        changes with every row above: a number that it never had, 8 bytes
 //   'n' + number + path        a row of a generation, its path relative to the location
 //   'x' + number               rows that nobody sees and that are to be cleared: the first key of their range behind its
-//                              length (LEB128), and the first key after it
+//                              length (LEB128), and the first key after it. Those of a generation have its number, others
+//                              one of their own: however many generations lie in what is replaced, they need no new ones
 //
 // Paths are encoded as in the tree (see RowKeys). A generation that is being filled has a row 'x' too, until the commit that
 // puts it into its place: what a server leaves that was killed meanwhile is cleared at the next start.

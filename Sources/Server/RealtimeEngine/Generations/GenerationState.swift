@@ -12,7 +12,7 @@ final class GenerationState: @unchecked Sendable {
   let limits: StagingLimits
   /// What reads beside the sequencer go by.
   let durable = DurableGenerations()
-  /// The commit that last began generations, and how many.
+  /// The commit that last asked for numbers, and for how many.
   private var begun: (version: UInt64, count: UInt64) = (0, 0)
 
   init(_ limits: StagingLimits) { self.limits = limits }
@@ -32,13 +32,13 @@ final class GenerationState: @unchecked Sendable {
   }
 
   /// A number that no other generation has.
-  /// - Throws: ``StoreError`` for more than one commit may begin.
+  /// - Throws: ``StoreError`` for more than one commit gives out.
   func nextNumber(_ commit: Version) throws -> UInt64 {
     if begun.version != commit.microseconds { begun = (commit.microseconds, 0) }
     begun.count += 1
-    guard begun.count < GenerationState.mostInACommit else {
+    guard begun.count <= min(limits.commitNumbers, GenerationState.mostInACommit - 1) else {
       throw StoreError.limitExceeded(
-        "a commit replaces more than the \(GenerationState.mostInACommit - 1) large subtrees allowed")
+        "a commit replaces more large subtrees than its \(limits.commitNumbers) numbers suffice for")
     }
     return GenerationState.number(commit, begun.count)
   }

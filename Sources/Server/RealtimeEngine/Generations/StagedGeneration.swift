@@ -61,7 +61,10 @@ final class StagedGeneration: Sendable {
   func carryOut(_ steps: [StagedStep]) async throws {
     note(
       steps.lazy.compactMap { step -> StagedRow? in
-        if case .add(let row) = step { row } else { nil }
+        switch step {
+        case .add(let row), .addPriority(let row, _): row
+        case .remove: nil
+        }
       })
     var done = 0
     while done < steps.count {
@@ -160,6 +163,8 @@ enum StagedStep: Sendable {
   case add(StagedRow)
   /// Removes what was added at and below a path.
   case remove([UInt8])
+  /// Adds the priority of what stands below a path, if anything does.
+  case addPriority(StagedRow, of: [UInt8])
 
   /// Where the additions end that one commit should bring, from the first step on.
   fileprivate static func endOfAdditions(_ steps: ArraySlice<StagedStep>, _ limits: StagingLimits) -> Int {
@@ -185,6 +190,15 @@ enum StagedStep: Sendable {
         rows += 1
         bytes += row.size
         try writer.set(prefix + row.path, row.value)
+      case .addPriority(let row, let path):
+        rows += 1
+        bytes += row.size
+        var stands = false
+        try writer.scan(KeyRange(prefix: prefix + path), reverse: false) { _, _, _ in
+          stands = true
+          return false
+        }
+        if stands { try writer.set(prefix + row.path, row.value) }
       case .remove(let path):
         var keys: [[UInt8]] = []
         try writer.scan(KeyRange(prefix: prefix + path), reverse: false) { key, _, _ in

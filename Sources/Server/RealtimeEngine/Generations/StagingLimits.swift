@@ -11,12 +11,18 @@ struct StagingLimits: Sendable {
   /// How long the operations of one batch read, or build indexes, before the others of this kind wait for the next. One
   /// goes in any case: the one that has waited longest.
   var turnTime = Duration.milliseconds(8)
+  /// The most children of a window on a large location, and bytes of JSON in them, that an operation reads in the
+  /// sequencer to follow it by rows.
+  var windowChildren = 1_024
+  var windowBytes = 1 << 20
   /// The largest value, in bytes of JSON, that an operation hashes or puts into an order in the sequencer.
   var preparedBytes = 256 << 10
   /// The most rows of one location, and bytes of their keys, that are cleared by the commit that replaces it. What has
   /// more is left behind and cleared in the background.
   var clearedRows = 1_024
   var clearedBytes = 256 << 10
+  /// The most numbers of generations and of what they leave behind that one commit gives out; at most 4,095.
+  var commitNumbers: UInt64 = 4_095
   /// Writes that weigh more are filled in beforehand.
   var heavyBytes = 512 << 10
   /// A single value that weighs less is not worth a generation.

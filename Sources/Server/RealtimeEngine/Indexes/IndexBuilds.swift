@@ -17,7 +17,7 @@ struct IndexBuild: Equatable {
 
   let path: Path
   var phase = Phase.clearing
-  /// The row of the tree to go on from.
+  /// The row to go on from: one of an index while it clears, of the tree while it fills.
   var cursor: [UInt8] = []
 }
 

@@ -17,9 +17,12 @@ extension SequencedBody {
     let writer = try mustWrite()
     switch build.phase {
     case .clearing:
-      if try clearSome(of: build, writer) { return true }
-      build.phase = .filling
-      build.cursor = RowKeys.row(of: build.path)
+      if let cursor = try clearSome(of: build, writer) {
+        build.cursor = cursor
+      } else {
+        build.phase = .filling
+        build.cursor = RowKeys.row(of: build.path)
+      }
       builds.update(build)
     case .filling:
       let cursor = try fillSome(of: build, writer)
@@ -30,15 +33,24 @@ extension SequencedBody {
     return !builds.all.isEmpty
   }
 
-  /// Removes some index rows of a location; whether there may be more.
-  private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> Bool {
-    var keys: [[UInt8]] = []
-    try writer.scan(KeyRange(prefix: IndexRows.prefix(of: build.path)), reverse: false) { key, _, _ in
-      keys.append(Array(key))
-      return keys.count < SequencedBody.rowsOfAStep
+  /// Removes some index rows of a location; where to go on, nil at the end. What is written behind that place meanwhile
+  /// is as it should be.
+  private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
+    var range = KeyRange(prefix: IndexRows.prefix(of: build.path))
+    if !build.cursor.isEmpty { range.start = build.cursor }
+    let end = ContinuousClock.now + sequencer.generations.limits.turnTime
+    for _ in 0..<(SequencedBody.rowsOfAStep / SequencedBody.rowsBetweenLooks) {
+      var keys: [[UInt8]] = []
+      try writer.scan(range, reverse: false) { key, _, _ in
+        keys.append(Array(key))
+        return keys.count < SequencedBody.rowsBetweenLooks
+      }
+      for key in keys { try writer.clear(key) }
+      guard let last = keys.last, keys.count == SequencedBody.rowsBetweenLooks else { return nil }
+      range.start = last + [0x00]
+      if ContinuousClock.now >= end { break }
     }
-    for key in keys { try writer.clear(key) }
-    return keys.count == SequencedBody.rowsOfAStep
+    return range.start
   }
 
   /// Gives some children their index rows; where to go on, nil at the end.

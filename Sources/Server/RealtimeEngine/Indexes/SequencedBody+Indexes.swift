@@ -136,12 +136,14 @@ extension Tree {
     return rows
   }
 
-  /// How a location takes part in an order: looks at one row of it.
-  private func orderingValue(at path: Path) throws -> OrderingValue {
+  /// How a location takes part in an order: looks at the first row of it that is not that of a priority. Priorities alone
+  /// are what the last child has left behind, until its removal is done.
+  func orderingValue(at path: Path) throws -> OrderingValue {
     if let known = cache?.node(at: path) { return OrderingValue(known) }
     let prefix = RowKeys.row(of: path)
     var found = OrderingValue.null
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      if key.last == RowKeys.priority { return true }
       guard key.count == prefix.count else {
         found = .object
         return false

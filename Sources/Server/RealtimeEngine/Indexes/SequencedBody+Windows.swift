@@ -6,8 +6,22 @@ import RealtimeModel
 
 extension SequencedBody {
   /// What a query shows of a location.
+  ///
+  /// Reading a wide window here would hold up everyone else: a connection's operation is put off until that was done aside.
+  /// Calls outside connections read beside the sequencer anyway.
   mutating func window(_ query: QuerySpec, at path: Path, for operation: Operation) throws -> Node {
-    if !query.showsAll, let keys = try keys(query, at: path) { return try window(keys, at: path) }
+    if let read = operation.window { return try read.get() }
+    let isBounded = mayHold && operation.connection != nil
+    let staging = sequencer.generations.limits
+    if !query.showsAll,
+      let keys = try keys(isBounded ? query.limited(to: staging.readRows + 1) : query, at: path)
+    {
+      if !isBounded { return try window(keys, at: path) }
+      guard keys.count <= staging.readRows, let window = try windowIfSmall(keys, at: path, staging) else {
+        throw PutOff(reason: .window(path, query, operation.caller))
+      }
+      return window
+    }
     let value = try value(at: path, for: operation, query.showsAll ? nil : query)
     if query.showsAll { return value.node }
     return value.view(of: query)?.content ?? value.index(by: query.ordering)?.window(query).content
@@ -50,6 +64,33 @@ extension SequencedBody {
       children.append((key, child))
     }
     return .object(children)
+  }
+
+  /// The same, if what of it is not in memory is little to read; else nil.
+  private func windowIfSmall(_ keys: [Key], at path: Path, _ staging: StagingLimits) throws -> Node? {
+    var left = staging
+    var size = 0
+    var children: [(Key, Node)] = []
+    for key in keys {
+      let isKnown = tree.cache?.node(at: path.child(key)) != nil
+      guard let child = try tree.nodeIfSmall(at: path.child(key), left) else { return nil }
+      size += child.estimatedSize + key.text.utf8.count + 4
+      guard size <= sequencer.limits.responseBytes else { throw RealtimeError.tooBig }
+      if !isKnown { left.readBytes -= child.estimatedSize }
+      guard left.readBytes >= 0 else { return nil }
+      children.append((key, child))
+    }
+    return .object(children)
+  }
+}
+
+extension QuerySpec {
+  /// The same with a limit of at most so many.
+  fileprivate func limited(to most: Int) -> QuerySpec {
+    guard limit.map({ $0.count > most }) ?? true else { return self }
+    var query = self
+    if case .last = limit { query.limit = .last(most) } else { query.limit = .first(most) }
+    return query
   }
 }
 

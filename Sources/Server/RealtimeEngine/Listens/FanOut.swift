@@ -18,7 +18,9 @@ final class FanOut {
     var calls: [() -> Void] = []
     for step in steps {
       switch step {
-      case .write(let changes): WriteFanOut(changes).visit(root) { [self] in tell($0, $1) }
+      case .write(let changes, let windows):
+        WriteFanOut(changes, windows).visit(root) { [self] in tell($0, $1) }
+      case .whole(let path, let node): WriteFanOut.widen(path, to: node, in: root) { [self] in tell($0, $1) }
       case .answer(.connection(let connection, let request), let answer):
         guard let request else { continue }
         tell(connection, .response(request: request, RealtimeResponse(answer)))
@@ -90,15 +92,18 @@ final class FanOut {
     let listener = Listener(connection: connection, name: name, query: listen.query)
     let location = root.location(at: listen.path)
     var push: RealtimePush?
+    func tellOthers(_ listener: Listener, _ body: RealtimePush.Body) {
+      tell(listener.connection, .push(RealtimePush(listen.path, body, tag: listener.name.tag)))
+    }
     if connection.isClosed, !listener.isDefault {
-      _ = location.add(listener, on: node, prepared.location)
+      _ = location.add(listener, on: node, prepared, tellOthers)
     } else if listener.isDefault {
       location.add(listener)
       push = ListenAnswer(listen).push(for: node, prepared.firstPush, shared: &location.valuePush)
     } else {
-      let window = location.add(listener, on: node, prepared.location)
+      let window = location.add(listener, on: node, prepared, tellOthers)
       var unshared: RealtimePush?
-      push = ListenAnswer(listen).push(for: window, nil, shared: &unshared)
+      push = ListenAnswer(listen).push(for: window, prepared.firstPush, shared: &unshared)
       // Without an index the client chooses from all children; from then on it is told what changes in its window.
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
         push = location.tagged.push(node, at: listen.path, tag: listen.tag)

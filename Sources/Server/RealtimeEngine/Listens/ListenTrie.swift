@@ -57,12 +57,26 @@ final class ListenTrie {
   /// Adds a listener with a query of its own to this location, and gives the window it is to be told.
   ///
   /// - Parameters:
-  ///   - node: the location's value.
+  ///   - node: the location's value, or the part of it that the listener needs.
   ///   - prepared: the location as somebody has looked at it already.
-  func add(_ listener: Listener, on node: Node, _ prepared: OrderedLocation?) -> Node {
+  ///   - tell: told what others see that they did not see before.
+  func add(
+    _ listener: Listener, on node: Node, _ prepared: PreparedListen,
+    _ tell: (Listener, RealtimePush.Body) -> Void
+  ) -> Node {
     listener.location = self
-    if queries == nil { queries = QueryLocation(node: node) }
-    return queries?.add(listener, prepared) ?? .empty
+    if queries == nil { queries = QueryLocation(node: node, isPart: prepared.isPart) }
+    return queries?.add(listener, on: node, prepared, tell) ?? .empty
+  }
+
+  /// The location of a path, if somebody listens there.
+  func existing(at path: Path) -> ListenTrie? {
+    var location = self
+    for key in path.keys {
+      guard let next = location.children[key] else { return nil }
+      location = next
+    }
+    return location
   }
 
   /// Removes a listener of this location, and locations on which nothing is left.

@@ -8,7 +8,8 @@ import RealtimeModel
 struct OrderedLocation: Sendable {
   /// The children in one order, and the windows in it.
   private struct Order: Sendable {
-    var index: OrderedIndex
+    /// Where a window has a limit: without one, what is in a window says nothing of the other children.
+    var index: OrderedIndex?
     var views: [QueryView] = []
     var positions: [QuerySpec: Int] = [:]
 
@@ -31,11 +32,11 @@ struct OrderedLocation: Sendable {
 
   init(_ node: Node) { self.node = node }
 
-  /// How many orders are kept.
-  var orderCount: Int { orders.count }
+  /// In how many orders the children are kept.
+  var orderCount: Int { orders.values.count { $0.index != nil } }
 
-  /// The children in an order, if that is kept.
-  func index(by ordering: Ordering) -> OrderedIndex? { orders[ordering]?.index }
+  /// The children in an order, if they are kept in it.
+  func index(by ordering: Ordering) -> OrderedIndex? { orders[ordering].flatMap(\.index) }
 
   /// The window of a query, if that is kept.
   func view(of query: QuerySpec) -> QueryView? {
@@ -47,44 +48,78 @@ struct OrderedLocation: Sendable {
   ///
   /// - Parameter prepared: the same location, as somebody may have looked at it already.
   mutating func keep(_ ordering: Ordering, _ prepared: OrderedLocation? = nil) {
-    guard orders[ordering] == nil else { return }
-    orders[ordering] = Order(index: prepared?.index(by: ordering) ?? OrderedIndex(of: node, by: ordering))
+    guard index(by: ordering) == nil else { return }
+    orders[ordering, default: Order()].index =
+      prepared?.index(by: ordering) ?? OrderedIndex(of: node, by: ordering)
   }
 
   /// Has the window of a query kept, and gives it.
   mutating func keep(_ query: QuerySpec, _ prepared: OrderedLocation? = nil) -> Node {
-    keep(query.ordering, prepared)
     if let known = view(of: query) { return known.content }
-    guard let index = index(by: query.ordering) else { return .empty }
-    let view = prepared?.view(of: query) ?? QueryView(query, index: index)
-    orders[query.ordering]?.add(view)
+    if query.limit != nil { keep(query.ordering, prepared) }
+    let view =
+      prepared?.view(of: query) ?? QueryView(query, on: node, index: index(by: query.ordering))
+    orders[query.ordering, default: Order()].add(view)
     return view.content
   }
 
   /// Forgets the window of a query, and the order if no other needs it.
   mutating func forget(_ query: QuerySpec) {
     orders[query.ordering]?.remove(query)
-    if orders[query.ordering]?.views.isEmpty == true { orders[query.ordering] = nil }
+    guard let views = orders[query.ordering]?.views else { return }
+    if views.isEmpty {
+      orders[query.ordering] = nil
+    } else if query.limit != nil, !views.contains(where: { $0.query.limit != nil }) {
+      orders[query.ordering]?.index = nil
+    }
   }
 
   /// The same with no more than one query needs.
   func part(for query: QuerySpec) -> OrderedLocation {
     var part = OrderedLocation(node)
-    guard let index = index(by: query.ordering) else { return part }
-    part.orders[query.ordering] = Order(index: index)
+    guard let order = orders[query.ordering] else { return part }
+    part.orders[query.ordering] = Order(index: order.index)
     if let view = view(of: query) { part.orders[query.ordering]?.add(view) }
     return part
+  }
+
+  /// Takes in children that a window to come shows: those that stand show the same as before.
+  mutating func show(_ children: Node) {
+    var now = node
+    var keys: [Key] = []
+    children.forEachChild { key, child in
+      guard node.child(key).isEmpty else { return true }
+      now = now.settingChild(key, to: child)
+      keys.append(key)
+      return true
+    }
+    follow(to: now, keys: keys, changes: []) { _, _ in }
+  }
+
+  /// Drops those of some children that no window shows any more.
+  mutating func hide(_ children: Node) {
+    var now = node
+    var keys: [Key] = []
+    children.forEachChild { key, _ in
+      for order in orders.values where order.views.contains(where: { !$0.content.child(key).isEmpty }) {
+        return true
+      }
+      now = now.settingChild(key, to: .empty)
+      keys.append(key)
+      return true
+    }
+    follow(to: now, keys: keys, changes: []) { _, _ in }
   }
 
   /// Follows a replacement of the location, and tells which windows changed.
   mutating func replace(by now: Node, _ tell: (QuerySpec, RealtimePush.Body) -> Void) {
     node = now
     for ordering in Array(orders.keys) {
-      let index = OrderedIndex(of: now, by: ordering)
+      let index = index(by: ordering) == nil ? nil : OrderedIndex(of: now, by: ordering)
       orders[ordering]?.index = index
       for position in 0..<(orders[ordering]?.views.count ?? 0) {
         guard let query = orders[ordering]?.views[position].query,
-          let body = orders[ordering]?.views[position].replace(index: index)
+          let body = orders[ordering]?.views[position].replace(by: now, index: index)
         else { continue }
         tell(query, body)
       }
@@ -109,9 +144,10 @@ struct OrderedLocation: Sendable {
     for ordering in Array(orders.keys) {
       guard var order = orders.removeValue(forKey: ordering) else { continue }
       let moved = keys.map { MovedChild($0, from: before.child($0), to: now.child($0), in: ordering) }
-      order.index.update(to: now, changed: keys)
+      order.index?.update(to: now, changed: keys)
       for position in order.views.indices {
-        let told = order.views[position].follow(index: order.index, moved: moved, changes: changes)
+        let told = order.views[position].follow(
+          to: now, index: order.index, moved: moved, changes: changes)
         if !told.isEmpty { tell(order.views[position].query, .merge(told)) }
       }
       orders[ordering] = order

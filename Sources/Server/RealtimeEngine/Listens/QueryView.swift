@@ -17,37 +17,45 @@ struct QueryView: Sendable {
   /// With the limit reached, the place of the child that a better one pushes out.
   private var edge: OrderingPlace?
 
-  init(_ query: QuerySpec, index: OrderedIndex) {
+  /// - Parameters:
+  ///   - node: the location's value.
+  ///   - index: its children in the query's order; only a query with a limit needs it.
+  init(_ query: QuerySpec, on node: Node, index: OrderedIndex?) {
     self.query = query
     range = QueryRange(query)
     content = .empty
-    look(at: index)
+    look(at: node, index)
   }
 
   /// Takes the window anew.
-  private mutating func look(at index: OrderedIndex) {
-    if query.showsAll { content = index.node } else { (content, edge) = index.window(query) }
+  private mutating func look(at node: Node, _ index: OrderedIndex?) {
+    if query.limit == nil {
+      content = node.window(query)
+    } else {
+      (content, edge) = (index ?? OrderedIndex(of: node, by: query.ordering)).window(query)
+    }
   }
 
   /// Follows a replacement of the whole location; nil if the window stays the same.
-  mutating func replace(index: OrderedIndex) -> RealtimePush.Body? {
+  mutating func replace(by now: Node, index: OrderedIndex?) -> RealtimePush.Body? {
     let before = content
-    look(at: index)
+    look(at: now, index)
     return before == content ? nil : .set(content)
   }
 
   /// Follows changes below the location, and tells what changed in the window, relative to the location.
   ///
   /// - Parameters:
-  ///   - index: the location's children after the changes.
+  ///   - now: the location's value after the changes.
+  ///   - index: its children then, in the query's order.
   ///   - moved: the children that changed, each once.
   ///   - changes: the changes, relative to the location.
   mutating func follow(
-    index: OrderedIndex, moved: [MovedChild], changes: [(path: Path, value: Node)]
+    to now: Node, index: OrderedIndex?, moved: [MovedChild], changes: [(path: Path, value: Node)]
   ) -> [(path: Path, value: Node)] {
     let before = content
     if query.showsAll {
-      look(at: index)
+      look(at: now, index)
     } else {
       guard moved.contains(where: { isInside($0.from) || isInside($0.to) }) else { return [] }
       move(index, moved)
@@ -81,11 +89,11 @@ struct QueryView: Sendable {
   }
 
   /// Moves the window by the children that changed.
-  private mutating func move(_ index: OrderedIndex, _ moved: [MovedChild]) {
+  private mutating func move(_ index: OrderedIndex?, _ moved: [MovedChild]) {
     for child in moved {
       content = content.settingChild(child.key, to: isInside(child.to) ? child.now : .empty)
     }
-    guard let limit = query.limit?.count else { return }
+    guard let limit = query.limit?.count, let index else { return }
     if let edge, content.childCount < limit {
       fill(index, behind: edge, limit)
     } else if content.childCount >= limit {

@@ -32,7 +32,7 @@ public final class RealtimePush: Sendable {
   public let emptied: [Path]
   /// The highest locations with priorities above what the push removes; ordered in the same way.
   public let prioritized: [Path]
-  /// About how many bytes of JSON the push is.
+  /// About how many bytes of JSON the push is, with all the locations that it names.
   public let estimatedSize: Int
 
   private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
@@ -48,13 +48,19 @@ public final class RealtimePush: Sendable {
     self.path = path
     self.body = body
     self.tag = tag
-    estimatedSize =
+    func size(_ path: Path?) -> Int { path.map { $0.keyBytes + 8 } ?? 0 }
+    var bytes =
       switch body {
       case .set(let node): node.estimatedSize
-      case .merge(let children): children.reduce(0) { $0 + $1.value.estimatedSize }
-      case .rangeMerge(let merges): merges.reduce(0) { $0 + $1.updates.estimatedSize }
+      case .merge(let children): children.reduce(0) { $0 + $1.value.estimatedSize + size($1.path) }
+      case .rangeMerge(let merges):
+        merges.reduce(0) { $0 + $1.updates.estimatedSize + size($1.start) + size($1.end) }
       case .cancel: 0
       }
+    bytes += size(path)
+    for place in emptied { bytes += size(place) }
+    for place in prioritized { bytes += size(place) }
+    estimatedSize = bytes
   }
 
   /// The push as one endpoint encodes it: `make` is called once for each type and variant, and its result kept.

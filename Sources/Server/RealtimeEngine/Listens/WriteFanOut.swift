@@ -11,9 +11,15 @@ struct WriteFanOut {
   typealias Tell = (ConnectionState, RealtimeOutput) -> Void
 
   private let changes: [Change]
+  private let windows: [Path: [WindowChange]]
 
-  /// - Parameter changes: in ascending order of paths, none inside another.
-  init(_ changes: [Change]) { self.changes = changes }
+  /// - Parameters:
+  ///   - changes: in ascending order of paths, none inside another.
+  ///   - windows: for locations of which the listens have a part, what changed in that.
+  init(_ changes: [Change], _ windows: [Path: [WindowChange]] = [:]) {
+    self.changes = changes
+    self.windows = windows
+  }
 
   func visit(_ root: ListenTrie, _ tell: Tell) {
     var pushes: [Range<Int>: RealtimePush] = [:]
@@ -38,11 +44,14 @@ struct WriteFanOut {
       if isShared { pushes[range] = push }
       for listener in location.listeners where !listener.isShadowed { tell(listener.connection, .push(push)) }
     }
-    if location.queries != nil {
+    if let isPart = location.queries?.isPart {
       let base = Path(keys: Array(changes[range.lowerBound].path.keys.prefix(depth)))
-      let relative = changes[range].map { change in
-        (path: Path(keys: Array(change.path.keys.dropFirst(depth))), value: change.value)
-      }
+      let relative =
+        isPart
+        ? windows[base] ?? []
+        : changes[range].map { change in
+          (path: Path(keys: Array(change.path.keys.dropFirst(depth))), value: change.value)
+        }
       let (emptied, prioritized) = surroundings(range, depth: depth + 1)
       var tagged = TaggedPushes(emptied: emptied, prioritized: prioritized)
       location.queries?.follow(relative) { listener, body in
@@ -77,6 +86,15 @@ struct WriteFanOut {
     for (key, child) in location.children {
       let (value, before) = (value.childOrPriority(key), before?.childOrPriority(key))
       visit(child, at: path.child(key), value: value, before: before, tell)
+    }
+  }
+
+  /// Goes over to following all of a location, of which the listens had a part.
+  static func widen(_ path: Path, to node: Node, in root: ListenTrie, _ tell: Tell) {
+    guard let location = root.existing(at: path), location.queries?.isPart == true else { return }
+    var tagged = TaggedPushes()
+    location.queries?.replace(by: node) { listener, body in
+      tell(listener.connection, .push(tagged.push(body, at: path, for: listener)))
     }
   }
 

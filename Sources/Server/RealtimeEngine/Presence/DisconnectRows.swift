@@ -47,6 +47,41 @@ struct DisconnectRows {
   }
 }
 
+/// What is registered at and below a location in rows, as far as it is known without decoding their values.
+struct DisconnectOutline {
+  /// How many rows there are.
+  private(set) var rows = 0
+  /// At least how many values stand beside the way to a location inside; nil where a leaf is all there is.
+  private(set) var siblings: Int?
+
+  /// - Parameter way: the way from the location to the other. It is followed to the next row on it: what is registered
+  ///   there counts in place of what the value above holds.
+  init(
+    session: String, at place: Path, beside way: ArraySlice<Key>, atMost most: Int, in view: any ReadView
+  ) throws {
+    var known = way
+    for count in 1..<max(1, way.count) {
+      let row = RowKeys.disconnect(ofSession: session, at: Path(keys: place.keys + way.prefix(count)))
+      guard try view.get(row) != nil else { continue }
+      known = way.prefix(count)
+      break
+    }
+    let prefix = RowKeys.disconnect(ofSession: session, at: place)
+    var counts: [Int]?
+    var rows = 0
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      rows += 1
+      guard key.count == prefix.count else { return true }
+      var decoder = NodeDecoder(value)
+      counts = try decoder.siblings(beside: known, atMost: most)
+      return true
+    }
+    self.rows = rows
+    // Each other row may take a sibling away.
+    siblings = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
+  }
+}
+
 extension Node {
   /// The values beside the way to a location in this one, none inside another; a leaf on the way stays.
   func parts(beside way: Path) -> [(path: Path, value: Node)] {

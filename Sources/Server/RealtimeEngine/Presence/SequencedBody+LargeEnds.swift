@@ -27,14 +27,28 @@ extension SequencedBody {
   /// Removes a piece of what stands where a settled session is going to write; false once one commit can do the rest.
   mutating func makeRoom(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
+    let staging = sequencer.generations.limits
     var bytes = 0
+    // What is too large to be cleared at once, none of it inside another.
+    var large: [Path] = []
     for (path, _) in registered.values where !path.isPriority {
+      var (rows, size) = (0, 0)
       try tree.view.scan(RowKeys.range(of: path), reverse: false) { key, _, _ in
-        bytes += key.count
-        return bytes <= SequencedBody.mostClearedAtOnce
+        rows += 1
+        size += key.count
+        return bytes + size <= SequencedBody.mostClearedAtOnce
       }
-      guard bytes > SequencedBody.mostClearedAtOnce else { continue }
-      try apply(try piece(of: path).map { (path: $0, value: .empty) })
+      bytes += size
+      if bytes > SequencedBody.mostClearedAtOnce {
+        try apply(try piece(of: path).map { (path: $0, value: .empty) })
+        return true
+      }
+      guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
+      else { continue }
+      large.append(path)
+      // Each takes two numbers, of its generation and of what it leaves behind.
+      guard large.count >= max(1, staging.commitNumbers / 2) else { continue }
+      try apply(large.sorted().map { (path: $0, value: .empty) })
       return true
     }
     return false

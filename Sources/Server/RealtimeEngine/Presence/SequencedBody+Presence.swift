@@ -62,9 +62,19 @@ extension SequencedBody {
   private mutating func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {
+    let way = path.keys[place.count...]
+    let outline = try DisconnectOutline(
+      session: connection.name, at: place, beside: way,
+      atMost: 2 * sequencer.limits.onDisconnectsPerConnection, in: tree.view)
+    guard let siblings = outline.siblings else { return }
+    // What would be too much in any case is refused before the value is looked at, which may be large.
+    var least = connection.session.registered
+    least.count += siblings - outline.rows
+    least.bytes = siblings * (64 + 2 * RowWeight.path(place))
+    try check(least, [])
     let values = try DisconnectRows.values(session: connection.name, at: place, in: tree.view)
     guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
-    let rows = whole.value.parts(beside: Path(keys: Array(path.keys[place.count...]))).map {
+    let rows = whole.value.parts(beside: Path(keys: Array(way))).map {
       (path: place.appending($0.path), value: $0.value, bytes: NodeEncoder.encode($0.value))
     }
     var registered = connection.session.registered
@@ -99,6 +109,7 @@ extension SequencedBody {
     journal.change(connection, \.hasEnded, to: true)
     for (name, query) in connection.session.listens {
       sequencer.orders.change(name, from: query, to: nil, journal)
+      sequencer.windows.leave(name.path, query, journal)
     }
     journal.change(connection, \.listens, to: [:])
     _ = sequencer.unregister(connection.name, journal)

@@ -125,11 +125,11 @@ final class LargeRead: Sendable {
     }
   }
 
-  /// Has the children kept in the order of a query, and its window if that may be wide.
-  func prepare(_ query: QuerySpec, isWide: Bool) {
+  /// Has the children kept in the order of a query, and its window if that takes long to find or to hash.
+  func prepare(_ query: QuerySpec, withWindow: Bool) {
     catchUp()
     guard var location = known else { return }
-    if isWide { _ = location.keep(query) } else { location.keep(query.ordering) }
+    if withWindow { _ = location.keep(query) } else { location.keep(query.ordering) }
     state.withLock { [location] state in if !state.isSpoiled { state.location = location } }
     catchUp()
   }

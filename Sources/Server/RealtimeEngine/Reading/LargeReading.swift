@@ -172,7 +172,7 @@ final class LargeReading: Sendable {
 
 extension OperationQueue {
   /// Returns once everything that was sequenced before is durable.
-  fileprivate func pass() async throws {
+  func pass() async throws {
     let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
       let operation = Operation(.pass, from: .call(.administrator) { continuation.resume(returning: $0) })
       if !append(operation) {
@@ -185,18 +185,18 @@ extension OperationQueue {
 
 extension Operation {
   /// With what can be found out beforehand of a value.
-  fileprivate func prepared(by read: LargeRead) -> Operation {
+  func prepared(by read: LargeRead) -> Operation {
     var operation = self
     switch action {
-    case .get(_, let query): if !query.showsAll { read.prepare(query, isWide: query.isWide) }
+    case .get(_, let query): if !query.showsAll { read.prepare(query, withWindow: query.isWide) }
     case .listen(let listen) where listen.isDefault:
       read.catchUp()
-      guard let hash = listen.hash, !hash.isEmpty, let node = read.known?.node else { break }
+      guard listen.isHashed, let node = read.known?.node else { break }
       operation.firstPush = ListenAnswer.Prepared(listen, node)
     case .listen(let listen):
-      read.prepare(listen.query, isWide: listen.query.isWide)
-      // The hash of a window that stays as it is will be there.
-      if listen.hash?.isEmpty == false { _ = read.known?.view(of: listen.query)?.content.hash }
+      read.prepare(listen.query, withWindow: listen.query.isWide || listen.isHashed)
+      guard listen.isHashed, let window = read.known?.view(of: listen.query)?.content else { break }
+      operation.firstPush = ListenAnswer.Prepared(listen, window)
     default: break
     }
     return operation

@@ -10,9 +10,9 @@ extension SequencedBody {
   /// that was done aside.
   /// - Parameters:
   ///   - query: the query whose window the operation needs; nil for all of the value.
-  ///   - isHashed: whether it needs the value's hash.
+  ///   - isHashed: whether it needs the hash of the value, or of the window.
   /// - Returns: the value, with what was prepared for the query.
-  func value(
+  mutating func value(
     at path: Path, for operation: Operation, _ query: QuerySpec? = nil, isHashed: Bool = false
   ) throws -> OrderedLocation {
     switch operation.largeRead {
@@ -20,10 +20,11 @@ extension SequencedBody {
       guard let current = read.current(for: query) else { break }
       guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
       if tree.cache?.node(at: path) == nil { tree.cache?.keep(current.node, at: path) }
-      if query.map({ !isCostly(current.node, $0) || current.index(by: $0.ordering) != nil }) ?? true {
-        return current
-      }
-    case .failure(.tooBig)?: throw RealtimeError.tooBig
+      guard let query, isCostly(current.node, query, isHashed) else { return current }
+      if current.index(by: query.ordering) != nil || current.view(of: query) != nil { return current }
+    case .failure(.tooBig)?:
+      if try awaitsIndex(query, path) { throw PutOff(reason: .index) }
+      throw RealtimeError.tooBig
     case .failure(let error)? where error == LargeReading.abandoned:
       // A write is decided in any case.
       guard case .write = operation.action else { throw error }
@@ -32,27 +33,46 @@ extension SequencedBody {
     guard mayHold, operation.largeReads < LargeReading.mostAttempts else {
       return OrderedLocation(try tree.node(at: path))
     }
+    if operation.isTooLarge, try awaitsIndex(query, path) { throw PutOff(reason: .index) }
     let staging = sequencer.generations.limits
     guard let node = try tree.nodeIfSmall(at: path, staging) else {
       throw PutOff(reason: .reading(path, nil))
     }
-    guard query.map({ isCostly(node, $0) }) ?? isHashed, node.estimatedSize > staging.preparedBytes,
-      let cache = tree.cache
-    else { return OrderedLocation(node) }
+    guard isCostly(node, query, isHashed), let cache = tree.cache else { return OrderedLocation(node) }
     if let read = cache.largeReads.idle(at: path) { throw PutOff(reason: .reading(path, read)) }
     let read = LargeRead(path, node)
     cache.largeReads.add(read)
     throw PutOff(reason: .reading(path, read))
   }
 
-  /// Whether a query's window takes long to find in a value.
-  private func isCostly(_ node: Node, _ query: QuerySpec) -> Bool {
-    node.estimatedSize > sequencer.generations.limits.preparedBytes
-      && (query.isWide || !node.isKeyOrder(query.ordering))
+  /// Whether rows will tell what a query shows, once they are built.
+  private mutating func awaitsIndex(_ query: QuerySpec?, _ path: Path) throws -> Bool {
+    guard mayHold, let query, !query.showsAll else { return false }
+    return try hasIndex(query.ordering, path) && indexBuilds().concern(path)
+  }
+
+  /// Whether a query's window takes long to find in a value, or to hash; or the value, where there is no query.
+  private func isCostly(_ node: Node, _ query: QuerySpec?, _ isHashed: Bool) -> Bool {
+    let most = sequencer.generations.limits.preparedBytes
+    guard node.estimatedSize > most else { return false }
+    guard let query else { return isHashed }
+    if query.isWide || !node.isKeyOrder(query.ordering) { return true }
+    return isHashed && node.estimatedSize(of: query) > most
+  }
+}
+
+extension Node {
+  /// About how large the window of a query is, if its children are as large as the others.
+  func estimatedSize(of query: QuerySpec) -> Int {
+    guard let limit = query.limit, childCount > limit.count else { return estimatedSize }
+    return estimatedSize / childCount * limit.count
   }
 }
 
 extension Operation.Listen {
   /// Whether the whole location is shown, untagged.
   var isDefault: Bool { tag == nil && query.showsAll }
+
+  /// Whether the client says what it holds.
+  var isHashed: Bool { hash?.isEmpty == false }
 }

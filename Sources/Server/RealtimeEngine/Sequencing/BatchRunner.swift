@@ -11,6 +11,8 @@ struct BatchRunner: Sendable {
   let threads: ThreadPool
   /// Told once the database has come into being.
   let created: @Sendable () -> Void
+  /// Told what an operator must know.
+  let report: @Sendable (String) -> Void
 
   /// The rows, once there are any.
   private var store: any OrderedDatabase {
@@ -244,10 +246,7 @@ struct BatchRunner: Sendable {
   func read(
     _ operation: Operation, _ imported: ImportedTree, _ path: Path, _ places: [Path]
   ) async -> Operation {
-    // What cannot be read aside is read in the sequencer, whose error is the answer.
-    let values = try? await imported.values(at: places, of: path, limits: sequencer.limits)
-    var imported = imported
-    imported.values.merge(values ?? [:]) { $1 }
+    let imported = await imported.reading(places, of: path, sequencer.limits)
     var next = Operation(.place(path, imported), from: operation.origin)
     next.database = operation.database
     return next
@@ -265,7 +264,8 @@ struct BatchRunner: Sendable {
   }
 
   /// Ends the sessions that a process before this one left behind, before anyone is connected. Many share a commit; if
-  /// that is too much for one they get their own.
+  /// that is too much for one they get their own. One whose end cannot be written at all keeps its rows until the next
+  /// start, and holds up nobody.
   func fireLeftovers() async throws(RealtimeError) {
     guard rows.current != nil else { return }
     do {
@@ -275,17 +275,23 @@ struct BatchRunner: Sendable {
         sessions = sessions.dropFirst(some.count)
         do {
           _ = try await run { try $0.fire(some) }
-        } catch let error where error.isLimit {
-          for session in some {
-            do {
-              _ = try await run { try $0.fire([session]) }
-            } catch let error where error.isLimit {
-              _ = try await fireInSteps(session) { try $0.fire([session]) }
-            }
-          }
+        } catch let error where !error.isUnavailable {
+          for session in some { try await fireLeftover(session) }
         }
       }
     } catch { throw RealtimeError(storeError: error) }
+  }
+
+  private func fireLeftover(_ session: String) async throws {
+    do {
+      do {
+        _ = try await run { try $0.fire([session]) }
+      } catch let error where error.isLimit {
+        _ = try await fireInSteps(session) { try $0.fire([session]) }
+      }
+    } catch let error where !error.isUnavailable {
+      report("\(rows.name): what a session registered for its end cannot be written: \(error)")
+    }
   }
 
   /// Ends a session whose end replaces more than one commit can.

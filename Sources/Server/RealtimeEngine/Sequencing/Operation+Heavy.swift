@@ -3,11 +3,12 @@
 import RealtimeModel
 
 extension Operation {
-  /// Whether it reads, or works in the background, so that others may pass it when a batch has taken long enough. Not what
+  /// Whether it reads, or takes apart what was registered, or works in the background, so that others may pass it when a batch has taken long enough. Not what
   /// was read aside already.
   var takesTurns: Bool {
     switch action {
-    case .get, .getShallow, .listen, .buildIndexes: largeRead == nil
+    case .get, .getShallow, .listen, .buildIndexes, .followWhole, .cancelOnDisconnect:
+      largeRead == nil && window == nil
     default: false
     }
   }

@@ -44,6 +44,8 @@ struct Operation: Sendable {
     case place(Path, ImportedTree)
     /// Forgets subtrees that lie elsewhere and hold nothing.
     case tidy
+    /// Has all of a location followed that was followed by its rows.
+    case followWhole(Path)
     /// Does nothing: its answer says that everything before it is durable.
     case pass
   }
@@ -85,8 +87,12 @@ struct Operation: Sendable {
   var staged: Result<StagedWrite, RealtimeError>?
   /// The large read that it waited for, or why there is none.
   var largeRead: Result<LargeRead, RealtimeError>?
+  /// The window of a query that it waited for, or why there is none.
+  var window: Result<Node, RealtimeError>?
   /// How many large reads it has waited for.
   var largeReads = 0
+  /// Whether its location was found to be larger than an answer may be.
+  var isTooLarge = false
   /// How many batches had no time left for it.
   var turnsLost = 0
   /// How the listen that it is starts, if its value still is what was looked at.

@@ -102,6 +102,9 @@ final class OperationQueue: Sendable {
   /// Refuses what comes later; what waits is still handed out.
   func close() { change { $0.isClosed = true } }
 
+  /// Whether it takes nothing more.
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
   /// Holds operations that were handed out, the first of each connection with what came behind it.
   func hold(_ operations: [Operation]) {
     change { state in

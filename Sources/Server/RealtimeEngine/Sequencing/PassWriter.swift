@@ -127,18 +127,20 @@ extension PassWriter {
   private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
     let replaced = Array(state.current.within(prefix))
     for old in replaced {
-      try discard(KeyRange(prefix: old.stored))
+      try discard(KeyRange(prefix: old.stored), old.number)
       if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
     }
     // A location that was begun anew before has nothing left under its own keys, or it is garbage already.
     if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.stored(prefix))) }
     try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
-    try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
+    try base.set(RowKeys.generationStamp, RowKeys.bigEndian(number))
     state.change(journal) { $0.begin(SubtreeGeneration(prefix: prefix, number: number)) }
   }
 
   /// Leaves rows to be cleared, if there are any.
-  private func discard(_ range: KeyRange) throws {
+  ///
+  /// - Parameter number: that of the generation that they are; nil for others.
+  private func discard(_ range: KeyRange, _ number: UInt64? = nil) throws {
     var isEmpty = true
     try base.scan(range, reverse: false) { _, _, _ in
       isEmpty = false
@@ -146,7 +148,8 @@ extension PassWriter {
     }
     guard !isEmpty else { return }
     hasGarbage = true
-    try base.set(RowKeys.garbage(try state.nextNumber(commitVersion)), GenerationRows.encode(range))
+    let number = try number ?? state.nextNumber(commitVersion)
+    try base.set(RowKeys.garbage(number), GenerationRows.encode(range))
   }
 
   /// Forgets generations that hold no rows, at most so many; to be called while nothing waits to be cleared. Whether

@@ -23,12 +23,14 @@ struct Pump: Sendable {
   private let hashes: WideHashes
   private let cleaner: Cleaner
   private let reading: LargeReading
+  private let windows: WindowReading
 
   init(
     queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, reading: LargeReading,
     mostInFlight: Int
   ) {
     self.reading = reading
+    windows = WindowReading(queue, runner)
     self.cleaner = cleaner
     self.queue = queue
     self.runner = runner
@@ -52,7 +54,8 @@ struct Pump: Sendable {
       first = []
       if batch.isEmpty { continue }
       let isHeavy =
-        batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes || batch.contains { $0.largeRead != nil }
+        batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes
+        || batch.contains { $0.largeRead != nil || $0.window != nil }
       let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
       flights.append(flight)
       stage.yield(flight)
@@ -123,6 +126,16 @@ struct Pump: Sendable {
       case .values(let imported, let path, let places):
         Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
       case .reading(let path, let read): reading.add(first.operation, path, read)
+      case .window(let path, let query, let caller): windows.add(first.operation, path, query, caller)
+      case .index:
+        Task { [queue] in
+          try? await Task.sleep(for: .milliseconds(100))
+          var operation = first.operation
+          operation.isTooLarge = true
+          operation.largeReads = 0
+          operation.largeRead = queue.isClosed ? .failure(LargeReading.abandoned) : nil
+          queue.release(operation)
+        }
       case .turn, .behindAnother: break
       }
     }

@@ -147,6 +147,7 @@ struct SequencedBody {
       steps.append(.answer(operation.origin, .done))
     case .place(let path, let imported): try place(imported, at: path, for: operation)
     case .tidy: _ = try writer?.forgetEmptyGenerations()
+    case .followWhole(let path): try followWhole(path, for: operation)
     case .pass: steps.append(.answer(operation.origin, .done))
     }
   }
@@ -173,18 +174,28 @@ struct SequencedBody {
       throw RealtimeError(
         .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
     }
+    if !listen.isDefault { try mayOrder(listen) }
+    if let shown = try joinByRows(listen, for: operation) {
+      change(connection, listen: name, to: listen.query)
+      steps.append(
+        .listen(connection, listen, shown, PreparedListen(isPart: true), warnings: [], request: request))
+      return
+    }
     let value =
       if !listen.isDefault, !listen.query.isWide,
         sequencer.orders.has(listen.query.ordering, at: listen.path),
-        let node = try tree.nodeIfSmall(at: listen.path, sequencer.generations.limits)
+        let node = try tree.nodeIfSmall(at: listen.path, sequencer.generations.limits),
+        !listen.isHashed || node.estimatedSize(of: listen.query) <= sequencer.generations.limits.preparedBytes
       {
         // The fan-out stage has the children in this order, for others.
         OrderedLocation(node)
       } else {
         try self.value(
           at: listen.path, for: operation, listen.isDefault ? nil : listen.query,
-          isHashed: listen.hash?.isEmpty == false)
+          isHashed: listen.isHashed)
       }
+    // What is told from now on is changes of all of it.
+    if !listen.isDefault { sequencer.windows.remove(listen.path, journal) }
     change(connection, listen: name, to: listen.query)
     let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     steps.append(
@@ -194,11 +205,25 @@ struct SequencedBody {
         request: request))
   }
 
+  /// Refuses a listen in one order too many: the children of its location are kept in each, and every write to them
+  /// keeps all of them up to date. By key they are in order anyway.
+  private func mayOrder(_ listen: Operation.Listen) throws {
+    let (orders, most) = (sequencer.orders, sequencer.limits.ordersPerLocation)
+    guard listen.query.limit != nil, listen.query.ordering != .key,
+      !orders.has(listen.query.ordering, at: listen.path),
+      orders.count(at: listen.path) >= most
+    else { return }
+    throw RealtimeError(
+      .failure,
+      "too many orders: a location may be listened to with limits in \(most) at a time (ordersPerLocation)")
+  }
+
   /// Adds, replaces or removes a listen.
   func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
     let before = connection.session.listens[name]
     journal.change(connection, listen: name, to: query)
     sequencer.orders.change(name, from: before, to: query, journal)
+    if let before { sequencer.windows.leave(name.path, before, journal) }
   }
 
   /// How many listens one body decides again for callers that change; those of the first in any case.
@@ -338,7 +363,12 @@ struct SequencedBody {
     guard !effective.isEmpty else { return }
     effective.sort { $0.path < $1.path }
     logged += effective.map { ($0.path, $0.value) }
-    steps.append(.write(try told(effective, emptied: emptied)))
+    try tell(told(effective, emptied: emptied))
+  }
+
+  /// Leaves a write to the fan-out stage; its changes as listeners are told them.
+  mutating func tell(_ changes: [Change]) throws {
+    steps.append(.write(changes, windows: try follow(changes)))
   }
 
   /// Takes note that a location was replaced by a value that is too large for the log.
@@ -362,6 +392,10 @@ struct HeldOperation: Sendable {
     case values(ImportedTree, at: Path, [Path])
     /// It waits for the value at a location, or for what is costly to find out of a value that is known.
     case reading(Path, LargeRead?)
+    /// It waits for what a query shows its caller of a location.
+    case window(Path, QuerySpec, Caller)
+    /// It waits until an index is built, since its location is larger than an answer may be.
+    case index
     /// It waits for the next batch: enough of its kind was done in this one.
     case turn
     /// It stands behind another of its connection.

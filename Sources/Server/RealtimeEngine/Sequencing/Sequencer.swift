@@ -31,8 +31,11 @@ final class Sequencer: @unchecked Sendable {
   let rules = RulesCache()
   let generations: GenerationState
   let orders = ListenedOrders()
+  let windows = WindowedLocations()
   /// Told when there are index rows to be built.
   let indexWork: @Sendable () -> Void
+  /// Told of locations that can no longer be followed by rows.
+  let wholeWanted: @Sendable (Path) -> Void
   /// Whether nobody has looked yet whether the tree is empty: see ``SequencedBody/lookForPriorities()``.
   var mustLookForPriorities = true
   private let cache: TreeCache
@@ -42,8 +45,10 @@ final class Sequencer: @unchecked Sendable {
 
   init(
     policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard,
-    indexWork: @escaping @Sendable () -> Void = {}
+    indexWork: @escaping @Sendable () -> Void = {},
+    wholeWanted: @escaping @Sendable (Path) -> Void = { _ in }
   ) {
+    self.wholeWanted = wholeWanted
     generations = GenerationState(staging)
     self.indexWork = indexWork
     self.policy = policy
@@ -161,25 +166,21 @@ final class Sequencer: @unchecked Sendable {
   struct Audience {
     /// The listens at and above the path.
     var above: [(connection: ConnectionState, name: ListenName)] = []
-    /// The locations below the path that are listened to, none inside another, in order.
-    var below: [Path] = []
+    /// Those below it.
+    var below: [(connection: ConnectionState, name: ListenName)] = []
   }
 
   /// Finds those who listen at, above and below a path. Visits every listen: for rare, large writes.
   func audience(of path: Path) -> Audience {
     var audience = Audience()
-    var below: Set<Path> = []
     for connection in sessions.values {
       for name in connection.session.listens.keys {
         if name.path.contains(path) {
           audience.above.append((connection, name))
         } else if path.contains(name.path) {
-          below.insert(name.path)
+          audience.below.append((connection, name))
         }
       }
-    }
-    for place in below.sorted() where audience.below.last?.contains(place) != true {
-      audience.below.append(place)
     }
     return audience
   }

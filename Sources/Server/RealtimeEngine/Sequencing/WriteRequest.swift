@@ -131,7 +131,7 @@ struct WriteRequest {
     -> LeafValue
   {
     guard case .increment = value else { return value.resolved(existing: .empty, timestamp: now) }
-    let resolved = value.resolved(existing: try tree.node(at: path), timestamp: now)
+    let resolved = value.resolved(existing: try tree.leaf(at: path), timestamp: now)
     guard let number = resolved.number, number.doubleValue.isFinite else {
       throw RealtimeError.invalidData("number is not finite")
     }

@@ -37,6 +37,9 @@ public actor RealtimeImport {
   /// How many values have come.
   public var values: Int { tree.values }
 
+  /// The bytes of the text that are kept until what they begin has come whole.
+  public var pendingBytes: Int { reader.pendingBytes }
+
   /// Adds the next piece of the JSON text; returns once there is room for more: all rows but those of the last few commits
   /// are on disk.
   /// - Throws: ``RealtimeModel/RealtimeError`` for what cannot be stored; nothing is written then, nor by later calls.
@@ -55,7 +58,14 @@ public actor RealtimeImport {
   public func finish() async throws(RealtimeError) {
     try await read { (reader, tell) throws(RealtimeError) in try reader.finish(tell) }
     isOver = true
-    do { try await generation.settle() } catch { throw RealtimeError(storeError: error) }
+    do {
+      try await generation.settle()
+      if tree.hasRepeats {
+        tree = try await generation.read(as: RowKeys.row(of: path)) { [tree, path] view in
+          try tree.withoutRepeats(in: view, at: path)
+        }
+      }
+    } catch { throw RealtimeError(storeError: error) }
     _ = try await database.call(.place(path, ImportedTree(generation, tree)), as: caller)
   }
 
@@ -70,7 +80,7 @@ public actor RealtimeImport {
     var summary = tree
     do {
       try read(&reader) { summary.take($0, &steps) }
-      guard summary.deferred.count <= RealtimeImport.mostDeferred else {
+      guard summary.deferred.count + summary.unsure.count <= RealtimeImport.mostDeferred else {
         throw RealtimeError(
           .failure, "an import may hold \(RealtimeImport.mostDeferred) values that the server computes")
       }
@@ -96,6 +106,10 @@ struct ImportedTree: Sendable {
     var isEmpty: Bool { values == 0 }
     /// Values that the server computes, and where.
     var deferred: [(path: [Key], value: Node)] = []
+    /// Priorities that the server computes, of objects that may hold nothing.
+    fileprivate var unsure: [(path: [Key], value: Node)] = []
+    /// Whether anything came again, so that less may be left than has come.
+    fileprivate var hasRepeats = false
 
     /// Takes note of what the text says, and of what is to be done for it.
     mutating func take(_ event: NodeStreamReader.Event, _ steps: inout [StagedStep]) {
@@ -106,16 +120,43 @@ struct ImportedTree: Sendable {
         if node.containsDeferred { return deferred.append((keys, node)) }
         steps.append(.add(StagedRow(path: ImportedTree.row(keys), value: NodeEncoder.encode(node))))
       case .again(let keys):
+        hasRepeats = true
         deferred.removeAll { $0.path.starts(with: keys) }
+        unsure.removeAll { $0.path.starts(with: keys) }
         steps.append(.remove(ImportedTree.row(keys)))
+      case .priority(let keys, let node):
+        let path = keys + [.priority]
+        // What the server computes is no row yet. Of what stands in an object that ends here some came last.
+        if deferred.last?.path.starts(with: keys) == true { return take(.row(path, node), &steps) }
+        if node.containsDeferred { return unsure.append((path, node)) }
+        let row = StagedRow(path: ImportedTree.row(path), value: NodeEncoder.encode(node))
+        steps.append(.addPriority(row, of: ImportedTree.row(keys)))
       }
+    }
+
+    /// What is left of it, by the rows that are.
+    fileprivate func withoutRepeats(in view: any ReadView, at path: Path) throws -> Summary {
+      func holds(_ keys: ArraySlice<Key>) throws -> Bool {
+        if deferred.contains(where: { $0.path.starts(with: keys) }) { return true }
+        var holds = false
+        let row = RowKeys.row(of: path.appending(Path(keys: Array(keys))))
+        try view.scan(KeyRange(prefix: row), reverse: false) { _, _, _ in
+          holds = true
+          return false
+        }
+        return holds
+      }
+      var left = self
+      left.deferred += try unsure.filter { try holds($0.path.dropLast()) }
+      if try !holds([]) { left.values = 0 }
+      return left
     }
   }
 
   let generation: StagedGeneration
   let summary: Summary
-  /// The values at locations that somebody listens to, read beforehand.
-  var values: [Path: Node] = [:]
+  /// What it holds where somebody listens, as far as it was read beforehand.
+  var known = ImportedValues()
 
   init(_ generation: StagedGeneration, _ summary: Summary) {
     self.generation = generation

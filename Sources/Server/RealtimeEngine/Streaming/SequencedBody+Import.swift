@@ -15,12 +15,31 @@ extension SequencedBody {
       try apply([(path: path, value: .empty)])
       return steps.append(.answer(operation.origin, .written(.empty)))
     }
+    if let failure = imported.known.failure { throw failure }
     let audience = sequencer.audience(of: path)
-    let canTellAll = imported.summary.size <= sequencer.limits.responseBytes
-    let told = canTellAll && !audience.above.isEmpty ? [path] : audience.below
-    let missing = told.filter { imported.values[$0] == nil }
-    if !missing.isEmpty, mayHold { throw PutOff(reason: .values(imported, at: path, missing)) }
+    var places = Set(audience.below.map(\.name.path)).sorted()
+    if !audience.above.isEmpty, imported.summary.size <= sequencer.limits.responseBytes {
+      places.insert(path, at: 0)
+    }
+    var known = imported.known
+    if !known.has(places), mayHold, known.reads < LargeReading.mostAttempts {
+      throw PutOff(reason: .values(imported, at: path, places))
+    }
+    // Everything that may fail comes before the first row: an import that is refused leaves nothing.
     let writer = try mustWrite()
+    if !known.has(places) {
+      try known.read(places, in: imported.generation.view(writer, at: path), sequencer.limits)
+    }
+    let told = known.outermost(places)
+    let changes = told.map { place in
+      var value = known.values[place] ?? .empty
+      for change in request.changes {
+        if let relative = change.path.relative(to: place) {
+          value = value.setting(relative, to: change.value)
+        }
+      }
+      return Change(path: place, value: value, before: nil)
+    }
     try lookForPriorities()
     let indexed = try indexes(around: path)
     try tree.place(imported.generation, at: path, in: writer)
@@ -28,39 +47,86 @@ extension SequencedBody {
       try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
     }
     if let indexed { try keepIndexes(indexed, at: path, nil, hadChildren: true, in: writer) }
-    if !canTellAll { revoke(audience.above) }
-    var changes: [Change] = []
-    for place in told {
-      var value = try imported.values[place] ?? tree.node(at: place)
-      for change in request.changes {
-        if let relative = change.path.relative(to: place) {
-          value = value.setting(relative, to: change.value)
-        }
-      }
-      changes.append(Change(path: place, value: value, before: nil))
+    if told.first != path {
+      for (connection, name) in audience.above { revoke(connection, name, .tooBig) }
+    }
+    for (connection, name) in audience.below where known.tooLarge.contains(name.path) {
+      revoke(connection, name, .tooBig)
     }
     logReplaced(path)
-    if !changes.isEmpty { steps.append(.write(changes)) }
+    if !changes.isEmpty { try tell(changes) }
     steps.append(.answer(operation.origin, .written(.empty)))
   }
+}
 
-  /// Ends listens that can no longer be told what they listen to.
-  private mutating func revoke(_ listens: [(connection: ConnectionState, name: ListenName)]) {
-    for (connection, name) in listens {
-      change(connection, listen: name, to: nil)
-      steps.append(.unlisten(connection, name, revoked: .tooBig))
+/// What an imported value holds at locations that somebody listens to.
+///
+/// Invariant: all of it together is no more than one answer may be. What goes beyond that is too large to be told, and
+/// those who listen to it are told so; who listens to a part of it is told that part.
+struct ImportedValues: Sendable {
+  private(set) var values: [Path: Node] = [:]
+  private(set) var tooLarge: Set<Path> = []
+  private var size = 0
+  /// How often it was read beside the sequencer.
+  private(set) var reads = 0
+  /// Why it could not be read.
+  var failure: RealtimeError?
+
+  /// The locations that are told of some, none inside another.
+  ///
+  /// - Parameter places: in ascending order.
+  func outermost(_ places: [Path]) -> [Path] {
+    var found: [Path] = []
+    for place in places where !tooLarge.contains(place) && found.last?.contains(place) != true {
+      found.append(place)
+    }
+    return found
+  }
+
+  /// Whether nothing has to be read to tell those who listen at some locations.
+  func has(_ places: [Path]) -> Bool { outermost(places).allSatisfy { values[$0] != nil } }
+
+  /// Reads what is missing of some locations, in ascending order.
+  mutating func read(_ places: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
+    reads += 1
+    var last: Path?
+    for place in places where !tooLarge.contains(place) && last?.contains(place) != true {
+      if values[place] == nil {
+        var limits = limits
+        limits.responseBytes -= size
+        do {
+          let node = try Tree(view: view, cache: nil, limits: limits).node(at: place)
+          size += node.estimatedSize
+          values[place] = node
+        } catch let error as RealtimeError where error == .tooBig {
+          tooLarge.insert(place)
+          continue
+        }
+      }
+      last = place
     }
   }
 }
 
 extension ImportedTree {
-  /// Reads the values at locations at and below the one it is for.
-  func values(at places: [Path], of path: Path, limits: RealtimeLimits) async throws -> [Path: Node] {
-    try await generation.read(as: RowKeys.row(of: path)) { view in
-      let tree = Tree(view: view, cache: nil, limits: limits)
-      var values: [Path: Node] = [:]
-      for place in places { values[place] = try tree.node(at: place) }
-      return values
-    }
+  /// With what it holds where somebody listens, at and below the location that it is for.
+  func reading(_ places: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
+    var read = self
+    do {
+      read.known = try await generation.read(as: RowKeys.row(of: path)) { [known] view in
+        var known = known
+        try known.read(places, in: view, limits)
+        return known
+      }
+    } catch { read.known.failure = RealtimeError(storeError: error) }
+    return read
+  }
+}
+
+extension StagedGeneration {
+  /// Its rows under the keys that they will have at a location.
+  fileprivate func view(_ base: any ReadView, at path: Path) -> any ReadView {
+    let placed = SubtreeGeneration(prefix: RowKeys.row(of: path), number: number)
+    return GenerationView(base: base, generations: SubtreeGenerations(sorted: [placed]))
   }
 }

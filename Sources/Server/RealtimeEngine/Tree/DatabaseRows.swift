@@ -5,7 +5,8 @@ import OrderedStore
 
 /// A database's place in the store, made when it is first needed.
 final class DatabaseRows: Sendable {
-  private let name: String
+  /// Its name in the catalogue.
+  let name: String
   private let store: any OrderedStore
   private let opened: Guarded<(any OrderedDatabase)?>
   private let now: @Sendable () -> Int64

@@ -147,6 +147,72 @@ struct NodeDecoder {
     }
   }
 
+  /// How many children stand beside the way to a location, at each of its levels, without decoding any of them; no more
+  /// levels than it takes for more than so many. nil where a leaf stands.
+  mutating func siblings(beside way: ArraySlice<Key>, atMost most: Int) throws -> [Int]? {
+    var counts: [Int] = []
+    var left = most
+    for next in way {
+      guard let count = try childCount() else { return counts.isEmpty ? nil : counts }
+      counts.append(count)
+      left -= max(0, count - 1)
+      guard left >= 0 else { return counts }
+      var isFound = false
+      for _ in 0..<count where !isFound {
+        isFound = try bytes(try self.count()).elementsEqual(next.text.utf8)
+        if !isFound { try skip() }
+      }
+      guard isFound else { return counts }
+      counts[counts.count - 1] -= 1
+    }
+    return counts
+  }
+
+  /// How many children a node has, which come next; nil for a leaf.
+  private mutating func childCount() throws -> Int? {
+    let tag = try byte()
+    if tag & NodeEncoder.priorityFlag != 0 { try skipLeaf(tag: try byte()) }
+    switch tag & 0x7F {
+    case 0x00: return 0
+    case 0x10:
+      let count = try count()
+      guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+      return count
+    default: return nil
+    }
+  }
+
+  private mutating func skip(depth: Int = 0) throws {
+    guard depth <= 1_000 else { throw NodeDecoder.damaged }
+    let tag = try byte()
+    if tag & NodeEncoder.priorityFlag != 0 { try skipLeaf(tag: try byte()) }
+    switch tag & 0x7F {
+    case 0x00: break
+    case 0x10:
+      for _ in 0..<(try count()) {
+        _ = try bytes(try count())
+        try skip(depth: depth + 1)
+      }
+    case let leaf: try skipLeaf(tag: leaf)
+    }
+  }
+
+  private mutating func skipLeaf(tag: UInt8) throws {
+    switch tag {
+    case 0x01, 0x02, 0x06: break
+    case 0x03, 0x04, 0x07, 0x08: _ = try bytes(8)
+    case 0x05: _ = try bytes(try count())
+    default: throw NodeDecoder.damaged
+    }
+  }
+
+  /// The next so many bytes.
+  private mutating func bytes(_ count: Int) throws -> UnsafeRawBufferPointer {
+    guard count <= bytes.count - position else { throw NodeDecoder.damaged }
+    defer { position += count }
+    return UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)])
+  }
+
   mutating func byte() throws -> UInt8 {
     guard position < bytes.count else { throw NodeDecoder.damaged }
     defer { position += 1 }

@@ -59,11 +59,17 @@ struct Tree {
   }
 
   /// A location without what lies below its children: visits one row of each child.
+  /// - Throws: ``RealtimeError/tooBig`` above the limit of a response; what the store throws.
   func shallow(at path: Path) throws -> ShallowNode {
-    if let node = cache?.node(at: path) { return ShallowNode(node) }
+    if let node = cache?.node(at: path) {
+      let shallow = ShallowNode(node)
+      guard shallow.estimatedSize <= limits.responseBytes else { throw RealtimeError.tooBig }
+      return shallow
+    }
     let prefix = RowKeys.row(of: path)
     var leaf: LeafValue?
     var keys: [Key] = []
+    var size = 0
     var start: [UInt8]? = prefix
     let end = KeyRange.successor(ofPrefix: prefix)
     while let next = start {
@@ -77,7 +83,10 @@ struct Tree {
         }
         let cut = first == RowKeys.priority ? 1 : (suffix.firstIndex(of: RowKeys.terminator) ?? 0) + 1
         if first != RowKeys.priority {
-          keys.append(contentsOf: RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: suffix[..<cut])))
+          let found = RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: suffix[..<cut]))
+          size += found.reduce(0) { $0 + ShallowNode.estimatedSize(of: $1) }
+          guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
+          keys.append(contentsOf: found)
         }
         start = KeyRange.successor(ofPrefix: prefix + Array(suffix[..<cut]))
         return false
@@ -85,6 +94,20 @@ struct Tree {
     }
     if let leaf { return .leaf(leaf) }
     return keys.isEmpty ? .empty : .children(keys.sorted())
+  }
+
+  /// The leaf at a path, or the priority as one; nothing where children are. Looks at one row, however much there is.
+  func leaf(at path: Path) throws -> Node {
+    if path.isPriority { return try node(at: path) }
+    if let known = cache?.node(at: path) { return known.isLeaf ? known : .empty }
+    let leaf: Node
+    switch try presence(at: path) {
+    case .object: return .empty
+    case .empty: leaf = .empty
+    case .leaf(let found): leaf = found
+    }
+    cache?.keep(leaf, at: path)
+    return leaf
   }
 
   private func priority(at path: Path) throws -> Priority? {
@@ -291,4 +314,16 @@ extension ShallowNode {
     case .children: self = .children(node.childKeys)
     }
   }
+
+  /// An estimate of its JSON, in bytes.
+  var estimatedSize: Int {
+    switch self {
+    case .empty: 4
+    case .leaf(let value): Node.leaf(value).estimatedSize
+    case .children(let keys): keys.reduce(0) { $0 + ShallowNode.estimatedSize(of: $1) }
+    }
+  }
+
+  /// An estimate of what a key is in it: itself in quotes, and that it is there.
+  static func estimatedSize(of key: Key) -> Int { key.text.utf8.count + 8 }
 }

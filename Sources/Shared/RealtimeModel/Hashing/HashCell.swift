@@ -35,6 +35,13 @@ final class HashCell: @unchecked Sendable {
     mutex.deallocate()
   }
 
+  /// Whether the hash has been computed.
+  var isKnown: Bool {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return value != nil
+  }
+
   /// The hash, computed by `compute` if it is not known yet. Two threads may both compute it; they get the same.
   func value(_ compute: () -> String) -> String {
     pthread_mutex_lock(mutex)

@@ -5,6 +5,14 @@ extension Node {
   /// the whole value is cheaper or the only way. With none of them the ranges are equal; the values may still differ, by
   /// a priority that the peer left out.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
+    var visited = 0
+    return rangeMerges(against: hash, visited: &visited)
+  }
+
+  /// The same.
+  ///
+  /// - Parameter visited: how many nodes were looked at to cut out what differs; for tests of the cost.
+  func rangeMerges(against hash: CompoundHash, visited: inout Int) -> [RangeMerge]? {
     let differs = differingRanges(hash)
     var merges: [RangeMerge] = []
     var size = 0
@@ -17,11 +25,12 @@ extension Node {
       let start = i == 0 ? nil : hash.paths[i - 1]
       while i < differs.count, differs[i] { i += 1 }
       let end = i - 1 < hash.paths.count ? hash.paths[i - 1] : nil
-      var isWhole = true
-      var path = Path.root
-      let updates = slice(after: start, upTo: end, at: &path, isWhole: &isWhole)
-      guard isWhole else { return nil }
+      var slice = IntervalSlice(start: start, end: end)
+      let updates = slice.cut(self)
+      visited += slice.visited
+      guard slice.isWhole else { return nil }
       size += updates.estimatedSize
+      guard isWorthwhile(size) else { return nil }
       merges.append(RangeMerge(start: start, end: end, updates: updates))
     }
     if !merges.isEmpty {
@@ -34,8 +43,11 @@ extension Node {
         return b.start.map { first < $0 } ?? false
       }
     }
-    return size * 10 > estimatedSize * 9 + 1_000 ? nil : merges
+    return isWorthwhile(size) ? merges : nil
   }
+
+  /// Whether sending so much in ranges costs less than sending the whole value.
+  private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
   /// Where a peer may hold a priority that this value has not, and no range says so: mobile clients leave the priority of
   /// an object out of what they hash where no key of it sorts behind ".priority". Each is removed by an interval that
@@ -119,38 +131,6 @@ extension Node {
     return differs
   }
 
-  /// What this node, which lies at `path`, holds inside an interval.
-  ///
-  /// - Parameter isWhole: becomes false if a priority lies inside without any child to carry it.
-  private func slice(after start: Path?, upTo end: Path?, at path: inout Path, isWhole: inout Bool) -> Node {
-    func isInside(_ path: Path) -> Bool {
-      (start.map { $0 < path } ?? true) && (end.map { path < $0 || path == $0 } ?? true)
-    }
-    switch content {
-    case .empty: return .empty
-    case .leaf:
-      if isInside(path) { return self }
-      // The start's own value lies outside, its priority inside, where only the leaf as a whole can carry it.
-      return start == path && priority != nil ? self : .empty
-    case .children:
-      // Wholly behind the start and before the end.
-      if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true {
-        return self
-      }
-      var inside: [(Key, Node)] = []
-      forEachChild { key, child in
-        path.keys.append(key)
-        inside.append((key, child.slice(after: start, upTo: end, at: &path, isWhole: &isWhole)))
-        path.keys.removeLast()
-        return true
-      }
-      guard let priority, isInside(path.child(.priority)) else { return .object(inside) }
-      let result = Node.object(inside, priority: priority)
-      if result.isEmpty { isWhole = false }
-      return result
-    }
-  }
-
   /// The value with one interval replaced.
   public func applying(_ merge: RangeMerge) -> Node {
     var path = Path.root
@@ -185,6 +165,64 @@ extension Node {
     let now = before.replaced(by: given, from: start, to: end, at: &path)
     path.keys.removeLast()
     return result.with(priority: now.leafValue.flatMap { try? Priority($0) })
+  }
+}
+
+/// Cuts out of a value what lies inside one interval. What lies before or behind it is passed over unseen, so that the
+/// intervals of a value cost together what they hold and the ways to their ends.
+private struct IntervalSlice {
+  private let start: Path?
+  private let end: Path?
+  private var path = Path.root
+  /// False if a priority lies inside without any child to carry it.
+  private(set) var isWhole = true
+  /// How many nodes were looked at.
+  private(set) var visited = 0
+
+  init(start: Path?, end: Path?) {
+    self.start = start
+    self.end = end
+  }
+
+  private func isInside(_ path: Path) -> Bool {
+    (start.map { $0 < path } ?? true) && (end.map { path < $0 || path == $0 } ?? true)
+  }
+
+  /// What a node holds inside the interval.
+  mutating func cut(_ node: Node) -> Node {
+    visited += 1
+    switch node.content {
+    case .empty: return .empty
+    case .leaf:
+      if isInside(path) { return node }
+      // The start's own value lies outside, its priority inside, where only the leaf as a whole can carry it.
+      return start == path && node.priority != nil ? node : .empty
+    case .children:
+      // Wholly behind the start and before the end.
+      if start.map({ $0 < path }) ?? true, end.map({ path < $0 && !path.contains($0) }) ?? true {
+        return node
+      }
+      if let start, path < start, !path.contains(start) { return .empty }
+      if let end, end < path { return .empty }
+      var inside: [(Key, Node)] = []
+      node.forEachChild(from: keyBelow(start)) { key, child in
+        path.keys.append(key)
+        defer { path.keys.removeLast() }
+        if let end, end < path { return false }
+        inside.append((key, cut(child)))
+        return true
+      }
+      guard let priority = node.priority, isInside(path.child(.priority)) else { return .object(inside) }
+      let result = Node.object(inside, priority: priority)
+      if result.isEmpty { isWhole = false }
+      return result
+    }
+  }
+
+  /// The child of the current location on the way to one of the interval's ends; nil if that does not lie below it.
+  private func keyBelow(_ bound: Path?) -> Key? {
+    guard let bound, path.count < bound.count, path.contains(bound) else { return nil }
+    return bound.keys[path.count]
   }
 }
 

@@ -25,14 +25,35 @@ extension Node {
     return containsFullyPrioritizedObject && TextOrder.equal(keyOrderedHash, candidate)
   }
 
+  /// The same, as far as that is found out by hashing no more than about so many bytes; nil if it takes more.
+  public func matches(hash candidate: String, hashingAtMost bytes: Int) -> Bool? {
+    guard unhashedBytes(atMost: bytes) <= bytes else { return nil }
+    if TextOrder.equal(hash, candidate) { return true }
+    guard containsFullyPrioritizedObject else { return false }
+    // The variant is kept nowhere.
+    return estimatedSize <= bytes ? TextOrder.equal(keyOrderedHash, candidate) : nil
+  }
+
+  /// About how many bytes are still to be hashed for the hash; counted until there are more than so many.
+  func unhashedBytes(atMost most: Int) -> Int {
+    guard case .object(let object) = storage, let cell = object.hashCell else { return estimatedSize }
+    if cell.isKnown { return 0 }
+    var bytes = 0
+    object.children.forEach { key, child in
+      // The key and the child's hash, with colons.
+      bytes += key.text.utf8.count + 30 + child.unhashedBytes(atMost: most - bytes)
+      return bytes <= most
+    }
+    return bytes
+  }
+
   /// The hash in the variant of the product's iOS client.
   var keyOrderedHash: String { computeHash(keyOrder: true) }
 
-  /// Whether the two variants of the hash can differ.
-  private var containsFullyPrioritizedObject: Bool {
+  /// Whether the two variants of the hash can differ. O(1).
+  var containsFullyPrioritizedObject: Bool {
     guard case .object(let object) = storage else { return false }
-    if object.prioritizedCount == object.children.count { return true }
-    return !object.children.forEach { _, child in !child.containsFullyPrioritizedObject }
+    return object.fullyPrioritizedCount > 0 || object.prioritizedCount == object.children.count
   }
 
   private func computeHash(keyOrder: Bool) -> String {
@@ -49,7 +70,7 @@ extension Node {
         text.append(":")
         text.append(key.text)
         text.append(":")
-        text.append(keyOrder ? child.keyOrderedHash : child.hash)
+        text.append(keyOrder && child.containsFullyPrioritizedObject ? child.keyOrderedHash : child.hash)
         return true
       }
       if object.prioritizedCount == 0 || (keyOrder && object.prioritizedCount == object.children.count) {

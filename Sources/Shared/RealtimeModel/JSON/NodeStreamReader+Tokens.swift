@@ -27,20 +27,30 @@ extension NodeStreamReader {
       case UInt8(ascii: "\""): return index + 1
       case UInt8(ascii: "\\"):
         // What is escaped may have to come first.
-        guard index + 1 < pending.count else {
-          scanned = index
-          return try endless(start)
-        }
-        index += 2
+        guard let escape = try escape(at: index) else { return try endless(start, index) }
+        index += escape.length
+        escaped += escape.length - escape.bytes
       default: index += 1
       }
     }
-    scanned = index
-    return try endless(start)
+    return try endless(start, index)
   }
 
-  private func endless(_ start: Int) throws(RealtimeError) -> Int? {
-    guard pending.count - start <= 6 * limits.stringBytes + 64 else {
+  /// How long an escape is, and how many bytes it stands for; nil if it has not come whole.
+  private func escape(at index: Int) throws(RealtimeError) -> (length: Int, bytes: Int)? {
+    guard index + 1 < pending.count else { return nil }
+    guard pending[index + 1] == UInt8(ascii: "u") else { return (2, 1) }
+    guard index + 6 <= pending.count else { return nil }
+    let digits = String(decoding: pending[(index + 2)..<(index + 6)], as: UTF8.self)
+    guard let unit = UInt16(digits, radix: 16) else { throw .notJSON }
+    // A surrogate is half of a character of four bytes.
+    return (6, unit < 0x80 ? 1 : unit < 0x800 || (0xD800...0xDFFF).contains(unit) ? 2 : 3)
+  }
+
+  /// Takes note of how far a string was looked at that has not come whole.
+  private mutating func endless(_ start: Int, _ index: Int) throws(RealtimeError) -> Int? {
+    scanned = index
+    guard index - start - 1 - escaped <= limits.stringBytes else {
       throw .invalidData("string longer than \(limits.stringBytes) bytes")
     }
     return nil
@@ -60,12 +70,11 @@ extension NodeStreamReader {
         depth -= 1
         if depth == 0 { return index + 1 }
       case UInt8(ascii: "\""):
-        scanned = index + 1
-        guard let end = try endOfString(from: index) else {
-          scanned = position
-          return nil
-        }
-        index = end - 1
+        (scanned, escaped) = (index + 1, 0)
+        let end = try endOfString(from: index)
+        (scanned, escaped) = (position, 0)
+        // What has not come whole is bounded by what has come.
+        index = (end ?? pending.count) - 1
       default: break
       }
       index += 1
@@ -128,8 +137,10 @@ struct NodeStreamFrame: Sendable {
   var count = 0
   /// Whether any of them is a child, also one without a value.
   var hasMembers = false
-  /// Whether any of them holds something.
-  var hasChildren = false
+  /// A child that holds something.
+  private var child: Key?
+  /// Whether others hold something, unless they came again.
+  private var mayHoldOthers = false
   private var value: LeafValue?
   private var deferred: LeafValue?
   private var priority: Priority?
@@ -138,7 +149,29 @@ struct NodeStreamFrame: Sendable {
   private var isByBytes = true
   private var isByKeys = true
 
+  /// What is known of an object or any other value.
+  enum Content: Sendable {
+    case nothing
+    case something
+    /// Something, unless it came again.
+    case perhaps
+  }
+
   init(isArray: Bool) { self.isArray = isArray }
+
+  /// Takes note of what a child holds.
+  mutating func note(_ key: Key, _ content: Content) {
+    if content == .something, child == nil {
+      child = key
+    } else if content != .nothing {
+      mayHoldOthers = true
+    }
+  }
+
+  /// Takes note that a child counts no more if it has come before.
+  mutating func loses(_ key: Key) {
+    if child == key { child = nil }
+  }
 
   /// Takes note of a name; whether it may have come before.
   mutating func mayHaveCome(_ key: Key) -> Bool {
@@ -158,16 +191,22 @@ struct NodeStreamFrame: Sendable {
     }
   }
 
-  /// Tells what the object says beyond its children; false if it is nothing.
-  func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Bool {
+  /// Tells what the object says beyond its children, and what is known of it.
+  func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {
         throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")
       }
       if let leaf = value ?? deferred { tell(.row(path, .leaf(leaf, priority: priority))) }
-      return true
+      return .something
     }
-    if hasChildren, let priority { tell(.row(path + [.priority], .leaf(priority.leafValue))) }
-    return hasChildren
+    let priority = priority.map { Node.leaf($0.leafValue) }
+    if child != nil {
+      if let priority { tell(.row(path + [.priority], priority)) }
+      return .something
+    }
+    guard mayHoldOthers else { return .nothing }
+    if let priority { tell(.priority(path, priority)) }
+    return .perhaps
   }
 }

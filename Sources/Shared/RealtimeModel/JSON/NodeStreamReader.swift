@@ -1,10 +1,13 @@
 // JSON that is too large for memory becomes rows while it arrives: one row a leaf, one a priority of an object.
 //
 // Invariants
-//   1. What is held is the token that has not come whole, and for every open object a few words: never a subtree.
+//   1. What is held is the token that has not come whole, a key or a string no longer than it may be, and for every open
+//      object a few words: never a subtree.
 //   2. What is accepted, and what it means, is what ``JSONReader/readNode(_:limits:)`` says of the whole text. Of members
 //      with one name the last counts there; here whoever takes the rows is told to drop the earlier ones, wherever a name
 //      may have come before (``NodeStreamReader/Event/again(_:)``). Names in ascending order never may.
+//   3. Whether an object that lost what it held by that still holds something only they know: a priority is told as one
+//      that counts if so (``NodeStreamReader/Event/priority(_:_:)``).
 
 /// Reads one JSON text in export format piece by piece.
 ///
@@ -20,6 +23,9 @@ public struct NodeStreamReader: Sendable {
     case row([Key], Node)
     /// What was told at and below a path before does not count: it comes again.
     case again([Key])
+    /// The priority, as a leaf, of an object at a path, if anything stands below it of what was told: what came again may
+    /// have been all.
+    case priority([Key], Node)
   }
 
   enum Expectation: Sendable {
@@ -37,6 +43,8 @@ public struct NodeStreamReader: Sendable {
   var position = 0
   /// How far the token at `position` was looked at already.
   var scanned = 0
+  /// How many bytes more the escapes up to there have than what they stand for.
+  var escaped = 0
   /// Whether nothing comes behind `pending`.
   var isLast = false
   var expectation = Expectation.value
@@ -59,19 +67,28 @@ public struct NodeStreamReader: Sendable {
     bytesAbove = location.keyBytes
   }
 
+  /// The bytes of the token that has not come whole.
+  public var pendingBytes: Int { pending.count }
+
+  /// What is kept allocated for the tokens to come.
+  private static let keptBytes = 1 << 20
+
   /// Reads the next piece of the text.
   /// - Throws: ``RealtimeError`` for what cannot be stored or is not JSON, in the product's words.
   public mutating func read(
     _ bytes: UnsafeRawBufferPointer, _ tell: (Event) -> Void
   ) throws(RealtimeError) {
-    if position > 0 {
-      pending.removeFirst(position)
-      consumed += position
-      (scanned, keyStart) = (scanned - position, keyStart - position)
-      position = 0
-    }
     pending.append(contentsOf: bytes)
     while try step(tell) {}
+    guard position > 0 else { return }
+    if pending.capacity > Self.keptBytes {
+      pending = Array(pending[position...])
+    } else {
+      pending.removeFirst(position)
+    }
+    consumed += position
+    (scanned, keyStart) = (scanned - position, keyStart - position)
+    position = 0
   }
 
   /// Ends the text.
@@ -131,6 +148,7 @@ public struct NodeStreamReader: Sendable {
   mutating func take(_ count: Int) {
     position += count
     scanned = position
+    escaped = 0
   }
 
   /// What the product says of a key that cannot be stored.
@@ -152,16 +170,13 @@ public struct NodeStreamReader: Sendable {
       return true
     default:
       guard let end = try endOfScalar(byte) else { return false }
-      guard end - position <= 6 * limits.stringBytes + 64 else {
-        throw .invalidData("string longer than \(limits.stringBytes) bytes")
-      }
       let node = try node(position..<end)
       take(end - position)
       if !node.isEmpty {
         try checkDepth()
         tell(.row(path, node))
       }
-      valueEnded(isEmpty: node.isEmpty)
+      valueEnded(node.isEmpty ? .nothing : .something)
       return true
     }
   }
@@ -174,7 +189,12 @@ public struct NodeStreamReader: Sendable {
     }
     guard byte == UInt8(ascii: "\"") else { throw .notJSON }
     keyStart = position
-    guard let end = try endOfScalar(byte) else { return false }
+    let end = try endOfScalar(byte)
+    // As many as a key may have if all of it is escaped.
+    guard (end ?? pending.count) - position <= 6 * limits.keyBytes + 2 else {
+      throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has more.")
+    }
+    guard let end else { return false }
     let text = try string(position..<end)
     take(end - position)
     try begin(text, tell)
@@ -197,7 +217,10 @@ public struct NodeStreamReader: Sendable {
     frames[last].hasMembers = true
     let key = Key(text)
     try descend(to: key)
-    if frames[last].mayHaveCome(key) { tell(.again(path)) }
+    if frames[last].mayHaveCome(key) {
+      frames[last].loses(key)
+      tell(.again(path))
+    }
   }
 
   private mutating func beginElement() throws(RealtimeError) {
@@ -241,19 +264,18 @@ public struct NodeStreamReader: Sendable {
   /// Ends the innermost object or array.
   private mutating func close(_ tell: (Event) -> Void) throws(RealtimeError) {
     guard let frame = frames.popLast() else { throw .notJSON }
-    let isEmpty = try !frame.tell(at: path, tell)
-    if !isEmpty { try checkDepth() }
-    valueEnded(isEmpty: isEmpty)
+    let content = try frame.tell(at: path, tell)
+    if content == .something { try checkDepth() }
+    valueEnded(content)
   }
 
   /// Goes on behind a value.
-  private mutating func valueEnded(isEmpty: Bool) {
+  private mutating func valueEnded(_ content: NodeStreamFrame.Content) {
     guard let last = frames.indices.last else {
       expectation = .end
       return
     }
-    path.removeLast()
-    if !isEmpty { frames[last].hasChildren = true }
+    frames[last].note(path.removeLast(), content)
     expectation = .comma
   }
 

@@ -192,6 +192,8 @@ final class ObjectStorage: Sendable {
   let estimatedSize: Int
   /// How many children have a priority: with none, key order is priority order.
   let prioritizedCount: Int
+  /// How many children contain an object all of whose children have one, or are one.
+  let fullyPrioritizedCount: Int
   /// How many children contain deferred values.
   let deferredCount: Int
   /// Where the hash is kept; nil on small nodes, whose hash costs less than the room.
@@ -200,10 +202,12 @@ final class ObjectStorage: Sendable {
   init(_ children: Children, priority: Priority?) {
     var childrenSize = 0
     var prioritized = 0
+    var fullyPrioritized = 0
     var deferred = 0
     children.forEach { key, node in
       childrenSize += ObjectStorage.size(of: key, node)
       if node.priority != nil { prioritized += 1 }
+      if node.containsFullyPrioritizedObject { fullyPrioritized += 1 }
       if node.containsDeferred { deferred += 1 }
       return true
     }
@@ -211,17 +215,20 @@ final class ObjectStorage: Sendable {
     self.priority = priority
     estimatedSize = 1 + childrenSize + (priority?.estimatedSize ?? 0)
     prioritizedCount = prioritized
+    fullyPrioritizedCount = fullyPrioritized
     deferredCount = deferred
     hashCell = HashCell.make(forSize: estimatedSize)
   }
 
   private init(
-    _ children: Children, priority: Priority?, estimatedSize: Int, prioritizedCount: Int, deferredCount: Int
+    _ children: Children, priority: Priority?, estimatedSize: Int, prioritizedCount: Int,
+    fullyPrioritizedCount: Int, deferredCount: Int
   ) {
     self.children = children
     self.priority = priority
     self.estimatedSize = estimatedSize
     self.prioritizedCount = prioritizedCount
+    self.fullyPrioritizedCount = fullyPrioritizedCount
     self.deferredCount = deferredCount
     hashCell = HashCell.make(forSize: estimatedSize)
   }
@@ -235,20 +242,23 @@ final class ObjectStorage: Sendable {
     if node.isEmpty, changed.old == nil { return self }
     var size = estimatedSize
     var prioritized = prioritizedCount
+    var fullyPrioritized = fullyPrioritizedCount
     var deferred = deferredCount
     if let old = changed.old {
       size -= ObjectStorage.size(of: key, old)
       if old.priority != nil { prioritized -= 1 }
+      if old.containsFullyPrioritizedObject { fullyPrioritized -= 1 }
       if old.containsDeferred { deferred -= 1 }
     }
     if !node.isEmpty {
       size += ObjectStorage.size(of: key, node)
       if node.priority != nil { prioritized += 1 }
+      if node.containsFullyPrioritizedObject { fullyPrioritized += 1 }
       if node.containsDeferred { deferred += 1 }
     }
     return ObjectStorage(
       changed.map, priority: priority, estimatedSize: size, prioritizedCount: prioritized,
-      deferredCount: deferred)
+      fullyPrioritizedCount: fullyPrioritized, deferredCount: deferred)
   }
 
   /// The object with another priority.
@@ -256,6 +266,6 @@ final class ObjectStorage: Sendable {
     let size = estimatedSize - (self.priority?.estimatedSize ?? 0) + (priority?.estimatedSize ?? 0)
     return ObjectStorage(
       children, priority: priority, estimatedSize: size, prioritizedCount: prioritizedCount,
-      deferredCount: deferredCount)
+      fullyPrioritizedCount: fullyPrioritizedCount, deferredCount: deferredCount)
   }
 }

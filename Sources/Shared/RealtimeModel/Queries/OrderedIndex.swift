@@ -1,5 +1,9 @@
 // The children of a location in an order, kept up to date as the location changes: a window of k children costs
 // O(k + log n), a changed child O(log n).
+//
+// Children without a value in the order (without a priority, or without the descendant) come first, by their keys. As long
+// as that is all of them the node itself has them in order; the others are kept apart, so that the first of them, and the
+// last that goes, cost no more than any.
 
 /// A location's value with its children in an order.
 public struct OrderedIndex: Sendable {
@@ -7,44 +11,51 @@ public struct OrderedIndex: Sendable {
   public let ordering: Ordering
   /// The location's value.
   public private(set) var node: Node
-  /// The children's places; nil as long as the order is that of their keys, which the node itself has.
-  private var places: PersistentMap<OrderingPlace, Bool>?
+  /// The children without a value in the order; nil as long as those are all.
+  private(set) var plain: Children?
+  /// The places of the others.
+  private(set) var places = PersistentMap<OrderingPlace, Bool>()
 
-  /// Orders the children of a value. O(n log n), or O(1) where the order is that of the keys.
+  /// Orders the children of a value. O(n), and O(m log m) for those that have a value in the order; O(1) where the order
+  /// is known to be that of the keys.
   public init(of node: Node, by ordering: Ordering) {
     self.ordering = ordering
     self.node = node
-    build()
-  }
-
-  private mutating func build() {
-    guard !node.isKeyOrder(ordering) else {
-      places = nil
-      return
+    if node.isKeyOrder(ordering) { return }
+    var plain: [Children.Entry] = []
+    var others: [OrderingPlace] = []
+    node.forEachChild { key, child in
+      let place = OrderingPlace(of: key, child, in: ordering)
+      if place.value == .null { plain.append((key, child)) } else { others.append(place) }
+      return true
     }
-    places = PersistentMap(
-      sorted: node.sortedChildren(by: ordering).map {
-        (OrderingPlace(of: $0.key, $0.node, in: ordering), true)
-      })
+    if others.isEmpty { return }
+    others.sort()
+    self.plain = Children(sorted: plain)
+    places = PersistentMap(sorted: others.map { ($0, true) })
   }
 
   /// Follows a change of the value in which only these children changed.
   public mutating func update(to now: Node, changed keys: some Sequence<Key>) {
     let before = node
     node = now
-    guard var places else {
-      if !now.isKeyOrder(ordering) { build() }
-      return
-    }
+    if ordering == .key { return }
+    let known = plain
+    var plain = known ?? now.children ?? Children()
     for key in keys {
       let (old, new) = (before.child(key), now.child(key))
       let from = old.isEmpty ? nil : OrderingPlace(of: key, old, in: ordering)
       let to = new.isEmpty ? nil : OrderingPlace(of: key, new, in: ordering)
+      if to?.value != .null {
+        plain = plain.removing(key).map
+      } else if known != nil {
+        plain = plain.setting(key, to: new).map
+      }
       if from == to { continue }
-      if let from { places = places.removing(from).map }
-      if let to { places = places.setting(to, to: true).map }
+      if let from, from.value != .null { places = places.removing(from).map }
+      if let to, to.value != .null { places = places.setting(to, to: true).map }
     }
-    self.places = places
+    self.plain = places.isEmpty ? nil : plain
   }
 
   /// Visits the children of a query's range in order, from its first or from its last, until `visit` returns false.
@@ -62,23 +73,20 @@ public struct OrderedIndex: Sendable {
       if !range.isAfterStart(place) { return true }
       return range.isBeforeEnd(place) && visit(place, child)
     }
-    if let places {
-      func step(_ place: OrderingPlace, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
-      if reverse {
-        places.forEachReversed(from: from ?? query.endPlace, step)
-      } else {
-        places.forEach(from: from ?? query.startPlace, step)
-      }
+    func step(_ place: OrderingPlace, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
+    func stepPlain(_ key: Key, _ child: Node) -> Bool {
+      inspect(OrderingPlace(value: .null, key: key), child)
+    }
+    let plain = plain ?? node.children ?? Children()
+    let bound = from ?? (reverse ? query.endPlace : query.startPlace)
+    let plainBound = bound.flatMap { $0.value == .null ? $0.key : nil }
+    if reverse {
+      // Whatever has a value stands behind a bound without one.
+      if plainBound == nil, !places.forEachReversed(from: bound, step) { return }
+      plain.forEachReversed(from: plainBound, stepPlain)
     } else {
-      // All places have the same value here, null: a bound on another value lies wholly before or after all of them.
-      func step(_ key: Key, _ child: Node) -> Bool { inspect(OrderingPlace(value: .null, key: key), child) }
-      if reverse {
-        let end = (from ?? query.endPlace).flatMap { $0.value == .null ? $0.key : nil }
-        node.forEachChildReversed(from: end, step)
-      } else {
-        let start = (from ?? query.startPlace).flatMap { $0.value == .null ? $0.key : nil }
-        node.forEachChild(from: start, step)
-      }
+      if bound == nil || plainBound != nil, !plain.forEach(from: plainBound, stepPlain) { return }
+      places.forEach(from: bound, step)
     }
   }
 

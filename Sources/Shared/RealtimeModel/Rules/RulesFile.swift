@@ -55,21 +55,42 @@ public final class RuleNode: Sendable {
 
   /// Whether the same is indexed here and below as by other rules.
   public func hasSameIndexes(as other: RuleNode?) -> Bool {
-    guard hasIndexes || other?.hasIndexes ?? false else { return true }
-    guard let other, Set(indexes) == Set(other.indexes) else { return false }
-    // Keys that stand on one side only are compared with the wildcard on the other.
-    let keys = Set(children.keys).union(other.children.keys)
-    return keys.allSatisfy { RuleNode.haveSameIndexes(child($0), other.child($0)) }
-      && RuleNode.haveSameIndexes(wildcard?.node, other.wildcard?.node)
-  }
-
-  private static func haveSameIndexes(_ a: RuleNode?, _ b: RuleNode?) -> Bool {
-    a?.hasSameIndexes(as: b) ?? (b?.hasIndexes != true)
+    var shapes = IndexShapes()
+    return shapes.number(of: self) == shapes.number(of: other)
   }
 
   /// Whether any rule stands here or below.
   fileprivate var hasValidation: Bool {
     validate != nil || children.values.contains { $0.hasValidation } || wildcard?.node.hasValidation ?? false
+  }
+}
+
+/// What is indexed at and below places of rules: each such shape gets a number, so that every place is looked at once.
+private struct IndexShapes {
+  /// Places have the same if they index the same, whatever the rules say it with.
+  private struct Shape: Hashable {
+    let indexes: Set<Ordering>
+    /// What most children have.
+    let wildcard: Int
+    /// The children that have something else.
+    let others: [Key: Int]
+  }
+
+  private var numbers: [Shape: Int] = [:]
+
+  /// The number of a place; 0 where nothing is indexed.
+  mutating func number(of node: RuleNode?) -> Int {
+    guard let node, node.hasIndexes else { return 0 }
+    let wildcard = number(of: node.wildcard?.node)
+    var others: [Key: Int] = [:]
+    for (key, child) in node.children {
+      let own = number(of: child)
+      if own != wildcard { others[key] = own }
+    }
+    let shape = Shape(indexes: Set(node.indexes), wildcard: wildcard, others: others)
+    if let known = numbers[shape] { return known }
+    numbers[shape] = numbers.count + 1
+    return numbers.count
   }
 }
 

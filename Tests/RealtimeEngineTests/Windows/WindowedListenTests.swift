@@ -1,0 +1,376 @@
+// Filtered listens on locations that are larger than an answer may be, or than the sequencer reads: what clients know of
+// their windows is what the queries show, after every write, and what that costs is the window.
+
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Windows on large locations", .timeLimit(.minutes(10)))
+struct WindowedListenTests {
+  private static let index = #"{"rules":{"list":{".indexOn":["n","at/x",".value"]}}}"#
+
+  private func open(
+    _ store: any OrderedStore, limits: RealtimeLimits = .standard, _ staging: StagingLimits = .standard
+  ) async throws -> RealtimeDatabase {
+    try await RealtimeEngine(
+      store: store, policy: EmulatorPolicy(), limits: limits, cacheBytes: 2_000, staging: staging
+    ).database("windows")
+  }
+
+  private func child(_ number: Int) -> Node { ["n": .leaf(.int(Int64(number))), "t": "text"] }
+
+  private func fill(_ database: RealtimeDatabase, _ count: Int) async throws {
+    try await database.setRules(RulesFile(Array(Self.index.utf8)), as: .administrator)
+    for start in stride(from: 0, to: count, by: 1_000) {
+      let changes = (start..<min(start + 1_000, count)).map { number in
+        (Path("k\(1_000_000 + number)"), child(number))
+      }
+      _ = try await database.update("list", changes, as: .administrator)
+    }
+    #expect(try await eventually { await database.indexesAreBuilt() })
+  }
+
+  @Test("A location larger than an answer is listened to by its windows")
+  func largerThanAnAnswer() async throws {
+    var limits = RealtimeLimits.standard
+    limits.responseBytes = 40_000
+    let database = try await open(MemoryStore(), limits: limits)
+    try await fill(database, 3_000)
+    let client = Client(database)
+    let queries = [
+      QuerySpec(ordering: .key, limit: .last(2)), QuerySpec(limit: .first(2)),
+      QuerySpec(ordering: .child("n"), start: .init(.int(10)), end: .init(.int(12))),
+      QuerySpec(ordering: .child("n"), limit: .last(1)),
+    ]
+    for (tag, query) in queries.enumerated() {
+      let answer = await client.ask {
+        $0.listen("list", query: query, tag: Int64(tag), hash: "", request: $1)
+      }
+      #expect(answer.text == "ok")
+    }
+    func shown(_ numbers: [Int]) -> String {
+      "{" + numbers.map { "k\(1_000_000 + $0):{n:\($0),t:'text'}" }.joined(separator: ",") + "}"
+    }
+    #expect(
+      await client.drain().filter { $0.hasPrefix("d") } == [
+        "d list \(shown([2_998, 2_999])) #0", "d list \(shown([0, 1])) #1",
+        "d list \(shown([10, 11, 12])) #2",
+        "d list \(shown([2_999])) #3",
+      ])
+    // One that leaves makes room for what comes behind it; one that nobody sees is told to nobody.
+    await client.ask { $0.set("list/k1002999", to: nil, request: $1) }
+    await client.ask { $0.set("list/k1001500/t", to: "other", request: $1) }
+    await client.ask { $0.set("list/k1000011/n", to: 5_000, request: $1) }
+    await client.ask { $0.set("list/k1000010/t", to: "new", request: $1) }
+    #expect(
+      Set(await client.drain().filter { !$0.hasSuffix("ok") }) == [
+        "m list {k1002999:null,k1002997:{n:2997,t:'text'}} #0",
+        "m list {k1002999:null,k1002998:{n:2998,t:'text'}} #3",
+        "d list/k1000011 null #2",
+        "m list {k1002998:null,k1000011:{n:5000,t:'text'}} #3",
+        "d list/k1000010/t 'new' #2",
+      ])
+    let refused = await client.ask {
+      $0.listen(
+        "list", query: QuerySpec(ordering: .child("t"), limit: .last(1)), tag: 9, hash: "", request: $1)
+    }
+    #expect(refused.text == "too_big", "an order without rows needs all of the location")
+  }
+
+  @Test(
+    "A write beside a window reads a few rows, however large the location is", arguments: [2_000, 20_000])
+  func cost(count: Int) async throws {
+    let database = try await open(MemoryStore())
+    try await fill(database, count)
+    let client = Client(database)
+    let query = QuerySpec(ordering: .child("n"), limit: .last(20))
+    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    let sequencer = database.runner.sequencer
+    guard let store = database.rows.current else { return }
+    func rows(_ path: Path, _ value: Node) async throws -> Int {
+      let operation = Operation(.write(.set(path, value), hash: nil), from: .call(.administrator) { _ in })
+      return try await store.execute(validating: nil) { writer in
+        let counting = CountingState(base: writer)
+        _ = try sequencer.run([operation], in: counting, SessionJournal(), mayHold: false)
+        return counting.rows
+      }.result
+    }
+    #expect(try await rows("list/k1000000/t", "beside") < 30)
+    #expect(try await rows(Path("list/k\(1_000_000 + count - 1)"), .empty) < 150, "one that is shown leaves")
+  }
+
+  @Test("A listen waits for an index that is being built, where its location is larger than an answer")
+  func beingBuilt() async throws {
+    var limits = RealtimeLimits.standard
+    limits.responseBytes = 40_000
+    var staging = StagingLimits.standard
+    staging.turnTime = .zero
+    let database = try await open(MemoryStore(), limits: limits, staging)
+    try await fill(database, 3_000)
+    try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
+    #expect(try await eventually { await database.indexesAreBuilt() })
+    try await database.setRules(RulesFile(Array(Self.index.utf8)), as: .administrator)
+    #expect(await !database.indexesAreBuilt())
+    let client = Client(database)
+    let query = QuerySpec(ordering: .child("n"), limit: .last(1))
+    let answer = await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    #expect(answer.text == "ok")
+    #expect(await client.drain().first == "d list {k1002999:{n:2999,t:'text'}} #1")
+    await database.shutdown()
+  }
+
+  @Test("Where rows no longer tell what a window holds, all of the location is followed")
+  func withoutIndex() async throws {
+    let database = try await open(MemoryStore())
+    try await fill(database, 2_000)
+    let client = Client(database)
+    let query = QuerySpec(ordering: .child("n"), limit: .first(2))
+    let byPriority = QuerySpec(limit: .last(1))
+    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    await client.ask { $0.listen("list", query: byPriority, tag: 2, hash: "", request: $1) }
+    var replica = Replica()
+    replica.start(ListenName(path: "list", tag: 1), query)
+    replica.start(ListenName(path: "list", tag: 2), byPriority)
+    #expect(!database.runner.sequencer.windows.isEmpty)
+    try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
+    var model = Node.object((0..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    for (path, value) in [("k1000001", Node.empty), ("k1000700/.priority", 1), ("k1000700", .empty)] {
+      await client.ask { $0.set(Path("list").appending(Path(path)), to: value, request: $1) }
+      model = model.setting(Path(path), to: value)
+    }
+    #expect(
+      try await eventually {
+        for case .push(let push) in await client.takeTold() { replica.apply(push) }
+        return replica.values[ListenName(path: "list", tag: 1)] == model.window(query)
+          && replica.values[ListenName(path: "list", tag: 2)] == model.window(byPriority)
+      })
+    await client.ask { $0.set("list/k1001999", to: nil, request: $1) }
+    #expect(database.runner.sequencer.windows.isEmpty)
+    #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
+  }
+
+  @Test("A listen that cannot be followed any more because its location is too large ends, and says so")
+  func revoked() async throws {
+    var limits = RealtimeLimits.standard
+    limits.responseBytes = 40_000
+    let database = try await open(MemoryStore(), limits: limits)
+    try await fill(database, 3_000)
+    let client = Client(database)
+    await client.ask {
+      $0.listen("list", query: QuerySpec(limit: .last(1)), tag: 1, hash: "", request: $1)
+    }
+    _ = await client.drain()
+    await client.ask { $0.set("list/k1000000/.priority", to: 1, request: $1) }
+    await client.ask { $0.set("list/k1000000", to: nil, request: $1) }
+    var told: [String] = []
+    #expect(
+      try await eventually {
+        told += await client.drain()
+        return told.contains("c list too_big #1")
+      }, "\(told)")
+    #expect(database.runner.sequencer.windows.isEmpty)
+  }
+
+  @Test("Clients see their windows after every write", arguments: ReplayTests.programs(of: 12))
+  func property(seed: Int) async throws {
+    var staging = seed % 3 == 0 ? StagingLimits.tiny : StagingLimits.tinyReads
+    staging.readRows = 4
+    if seed % 4 == 0 { staging.windowChildren = 6 }
+    let database = try await open(MemoryStore(), staging)
+    var program = WindowProgram(seed: UInt64(seed), database)
+    try await program.begin()
+    var windowed = 0
+    for _ in 0..<100 {
+      try await program.step()
+      if !database.runner.sequencer.windows.isEmpty { windowed += 1 }
+    }
+    #expect(windowed > (seed % 4 == 3 ? -1 : 4), "seed \(seed): \(windowed)")
+    await program.end()
+    #expect(database.runner.sequencer.windows.isEmpty, "seed \(seed)")
+    #expect(!database.runner.sequencer.orders.has("list"), "seed \(seed)")
+  }
+}
+
+extension RealtimeDatabase {
+  /// Whether no index rows are to be built.
+  fileprivate func indexesAreBuilt() async -> Bool {
+    guard let store = rows.current else { return true }
+    return (try? await store.read(at: nil) { try IndexBuilds(in: $0).all.isEmpty }) ?? false
+  }
+}
+
+/// A random program on one list: children come, change, move and go, and clients listen to windows of it.
+private struct WindowProgram {
+  private let seed: UInt64
+  /// Whether priorities, queries without indexes and replacements of the list are rare: each has all of it followed.
+  private let isSteady: Bool
+  private let database: RealtimeDatabase
+  private var values: RandomNodes
+  private var model = Node.empty
+  private var clients: [Client]
+  private var replicas: [Replica]
+  private var listens: [(client: Int, name: ListenName)] = []
+  private var indexes: [String] = []
+  private var nextTag: Int64 = 1
+  private var steps = 0
+
+  init(seed: UInt64, _ database: RealtimeDatabase) {
+    self.seed = seed
+    isSteady = seed % 4 != 3
+    self.database = database
+    values = RandomNodes(seed: 60_000 + seed)
+    clients = (0..<3).map { _ in Client(database) }
+    replicas = (0..<3).map { _ in Replica() }
+  }
+
+  mutating func begin() async throws {
+    try await publish()
+    for number in 0..<12 { try await set(Path("\(number % 3 == 0 ? "" : "k")\(number)"), child()) }
+  }
+
+  mutating func step() async throws {
+    steps += 1
+    switch values.below(24) {
+    case 0, 1, 2: await listen()
+    case 3: await unlisten()
+    case 4 where values.below(3) == 0:
+      if isSteady { while !listens.isEmpty { await unlisten() } }
+      try await publish()
+    case 5 where isRare(): try await set(Path(keys: [key(), ".priority"]), values.below(2) == 0 ? .empty : 1)
+    case 6, 7: try await update()
+    case 8 where values.below(4) == 0 && isRare():
+      try await set(.root, .object((0..<8).map { _ in (key(), child()) }))
+    case 9, 10, 11: try await set(Path(keys: [key(), "n"]), .leaf(values.leaf()))
+    case 12, 13, 14: try await set(Path(keys: [key()]), .empty)
+    default: try await set(Path(keys: [key()]), child())
+    }
+    try await check()
+  }
+
+  mutating func end() async {
+    for (client, name) in listens {
+      await clients[client].ask { $0.unlisten(name.path, tag: name.tag, request: $1) }
+    }
+  }
+
+  private mutating func isRare() -> Bool { !isSteady || values.below(20) == 0 }
+
+  private mutating func key() -> RealtimeModel.Key {
+    let number = values.below(40)
+    return Key(number % 3 == 0 ? "\(number)" : "k\(number)")
+  }
+
+  private mutating func child() -> Node {
+    switch values.below(8) {
+    case 0: .leaf(values.leaf())
+    case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
+    // Too large to be read in passing.
+    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (Key("f\($0)"), 1) })
+    default:
+      .object(
+        [("n", .leaf(values.leaf()))], priority: values.below(12) == 0 && isRare() ? values.priority() : nil)
+    }
+  }
+
+  private mutating func set(_ path: Path, _ node: Node) async throws {
+    let answer = await clients[values.below(3)].set(Path("list").appending(path), node)
+    #expect(answer.text == "ok", "seed \(seed), step \(steps)")
+    model = model.setting(path, to: node)
+  }
+
+  private mutating func update() async throws {
+    var changes: [(Path, Node)] = []
+    for _ in 0..<(1 + values.below(6)) {
+      let path = values.below(3) == 0 ? Path(keys: [key(), "n"]) : Path(keys: [key()])
+      changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
+      changes.append((path, values.below(3) == 0 ? .empty : path.count == 2 ? .leaf(values.leaf()) : child()))
+    }
+    let sent = changes
+    let answer = await clients[values.below(3)].ask { $0.update("list", sent, request: $1) }
+    #expect(answer.text == "ok", "seed \(seed), step \(steps)")
+    model = model.merging(changes)
+  }
+
+  private mutating func publish() async throws {
+    indexes = ["n", "at/x", ".value"].filter { _ in isSteady || values.below(4) > 0 }
+    let list = indexes.map { "\"\($0)\"" }.joined(separator: ",")
+    let text = #"{"rules":{"list":{".indexOn":["# + list + "]}}}"
+    try await database.setRules(RulesFile(Array(text.utf8)), as: .administrator)
+    let database = database
+    if values.below(3) > 0 { #expect(try await eventually { await database.indexesAreBuilt() }) }
+  }
+
+  private mutating func query() -> QuerySpec {
+    let orderings: [Ordering] = [.key, .priority, .child("n"), .child("n"), .child("at/x"), .value]
+    var query = QuerySpec(ordering: orderings[values.below(6)])
+    if values.below(3) == 0 { query.start = bound(query.ordering) }
+    if values.below(3) == 0 { query.end = bound(query.ordering) }
+    switch values.below(5) {
+    case 0, 1: query.limit = .first(1 + values.below(5))
+    case 2, 3: query.limit = .last(1 + values.below(5))
+    default: break
+    }
+    if query.showsAll { query.limit = .last(2) }
+    return query
+  }
+
+  private mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
+    if ordering == .key { return .init(.string(key().text), isInclusive: values.below(2) == 0) }
+    return .init(values.leaf(), key: values.below(2) == 0 ? key() : nil, isInclusive: values.below(2) == 0)
+  }
+
+  private mutating func listen() async {
+    let which = values.below(3)
+    await hear(which)
+    let query = query()
+    let name = ListenName(path: "list", tag: nextTag)
+    nextTag += 1
+    let window = model.window(query)
+    let isKnown = values.below(4) == 0
+    replicas[which].start(name, query, isKnown ? window : .empty)
+    let hash = isKnown ? window.hash : ""
+    let answer = await clients[which].ask {
+      $0.listen("list", query: query, tag: name.tag, hash: hash, request: $1)
+    }
+    let isIndexed = [.key, .priority].contains(query.ordering) || indexes.contains(query.ordering.wireText)
+    #expect(answer.text == (isIndexed ? "ok" : "ok no_index"), "seed \(seed), step \(steps)")
+    listens.append((which, name))
+  }
+
+  private mutating func unlisten() async {
+    guard !listens.isEmpty else { return }
+    let (which, name) = listens.remove(at: values.below(listens.count))
+    await hear(which)
+    replicas[which].stop(name)
+    await clients[which].ask { $0.unlisten("list", tag: name.tag, request: $1) }
+  }
+
+  /// Brings what a client knows up to what it was told.
+  private mutating func hear(_ which: Int) async {
+    await clients[which].ask { $0.get("none", request: $1) }
+    for case .push(let push) in await clients[which].takeTold() { replicas[which].apply(push) }
+  }
+
+  private mutating func check() async throws {
+    // While all of a location is being read because rows no longer tell, a window may lack children for a moment.
+    var wrong = ""
+    for attempt in 0..<400 {
+      wrong = ""
+      for which in 0..<3 { await hear(which) }
+      for (which, name) in listens {
+        guard let query = replicas[which].queries[name] else { continue }
+        let known = replicas[which].values[name] ?? .empty
+        let expected = model.window(query)
+        if known != expected { wrong = "\(query) knows \(known.text), not \(expected.text)" }
+      }
+      if wrong.isEmpty { return }
+      let isLeaving = database.runner.sequencer.windows["list"]?.isLeaving
+      if attempt > 3, isLeaving != true { break }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    #expect(wrong.isEmpty, "seed \(seed), step \(steps): \(wrong)")
+  }
+}

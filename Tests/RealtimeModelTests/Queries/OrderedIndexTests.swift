@@ -1,0 +1,98 @@
+// What following a change costs an order, by what it shares with the value and what it keeps apart.
+
+import RandomModels
+import Testing
+
+@testable import RealtimeModel
+
+@Suite("Orders of children", .timeLimit(.minutes(10)))
+struct OrderedIndexTests {
+  private func list(_ count: Int) -> Node {
+    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
+  }
+
+  /// How many entries do not stand in parts that two maps share.
+  private func differences(_ a: Children, _ b: Children) -> Int {
+    var count = 0
+    a.forEachDifference(from: b) { _, _, _ in
+      count += 1
+      return true
+    }
+    return count
+  }
+
+  @Test(
+    "The first child of many with a value in the order is put apart, and the last that goes is put back",
+    arguments: [Ordering.priority, .child("rank")])
+  func first(ordering: Ordering) throws {
+    var node = list(20_000)
+    var index = OrderedIndex(of: node, by: ordering)
+    #expect(index.plain == nil && index.places.isEmpty)
+    for (count, key) in (["k7777", "k3"] as [Key]).enumerated() {
+      let place = Path(keys: [key]).appending(ordering == .priority ? ".priority" : "rank")
+      node = node.setting(place, to: .leaf(.int(Int64(count))))
+      index.update(to: node, changed: [key])
+      #expect(index.places.count == count + 1)
+      let plain = try #require(index.plain)
+      #expect(plain.count == 20_000 - count - 1)
+      #expect(differences(plain, try #require(node.children)) < 200)
+    }
+    let last = QuerySpec(ordering: ordering, limit: .last(3))
+    #expect(index.window(last).content.childKeys == ["k3", "k7777", "k9999"].sorted())
+    for key in ["k3", "k7777"] as [Key] {
+      node = node.settingChild(key, to: .empty)
+      index.update(to: node, changed: [key])
+    }
+    #expect(index.plain == nil && index.places.isEmpty)
+    #expect(index.window(last).content == node.window(last))
+  }
+
+  @Test(
+    "Orders of which some children have a value and some have none show what a new one shows",
+    arguments: 0..<12)
+  func mixed(seed: Int) {
+    var values = RandomNodes(seed: UInt64(5_000 + seed))
+    let ordering: Ordering = seed % 2 == 0 ? .priority : .child("x")
+    var node = Node.empty
+    var index = OrderedIndex(of: node, by: ordering)
+    for _ in 0..<150 {
+      var keys: [Key] = []
+      for _ in 0..<(1 + values.below(3)) {
+        let key = Key("k\(values.below(25))")
+        let rank: Int64? = values.below(3) == 0 ? Int64(values.below(4)) : nil
+        var child = Node.object([("y", .leaf(.int(1)))])
+        if let rank {
+          child = child.setting("x", to: .leaf(.int(rank))).with(priority: .number(Double(rank)))
+        }
+        node = node.settingChild(key, to: values.below(3) == 0 ? .empty : child)
+        keys.append(key)
+      }
+      index.update(to: node, changed: keys)
+      var query = values.query()
+      query.ordering = ordering
+      let new = OrderedIndex(of: node, by: ordering)
+      #expect(index.window(query).content == new.window(query).content)
+      #expect(index.window(query).edge == new.window(query).edge)
+      for reverse in [false, true] {
+        var order: [Key] = []
+        index.forEach(in: QuerySpec(ordering: ordering), reverse: reverse) { place, child in
+          #expect(child == node.child(place.key))
+          order.append(place.key)
+          return true
+        }
+        let sorted = node.sortedChildren(by: ordering).map(\.key)
+        #expect(order == (reverse ? sorted.reversed() : sorted))
+      }
+    }
+  }
+
+  @Test("A bound on a value passes over all children that have none")
+  func bound() {
+    let node = list(5_000).setting("k9/.priority", to: .leaf(.int(1)))
+    let index = OrderedIndex(of: node, by: .priority)
+    var query = QuerySpec(ordering: .priority, start: .init(.int(0)), limit: .first(5))
+    #expect(index.window(query).content.childKeys == ["k9"])
+    query = QuerySpec(ordering: .priority, end: .init(nil), limit: .last(2))
+    #expect(index.window(query).content.childKeys == ["k998", "k999"])
+  }
+}
