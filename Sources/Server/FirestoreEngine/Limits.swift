@@ -76,7 +76,7 @@ extension EngineLimits {
   public static let batchWritesAtOnce = 64
   /// Bytes of stored documents that one commit goes over, with 16 for every field and element that a write goes over
   /// again: the database's other writes wait meanwhile.
-  public static let commitWork = 256 << 20
+  public static let commitWork = 512 << 20
   /// Documents that one commit of `clear` deletes.
   public static let clearedDocuments = 20_000
   /// Bytes of these documents, after which no more are added.
@@ -107,7 +107,7 @@ extension EngineLimits {
   public static let streamTargets = 1_000
   /// Distinct queries of one collection, or of one collection group, that have nothing by which their matches can be found,
   /// so that every write there is compared with each.
-  public static let unplacedQueries = 10_000
+  public static let unplacedQueries = 100_000
   /// Commands of one Listen stream that wait to be carried out.
   public static let streamCommands = 4_000
   /// Bytes of these commands' requests.

@@ -170,7 +170,7 @@ public final class HearthServer: Sendable {
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
     options.limits = configuration.limits.firestore
-    options.sortMemory = SystemMemory.bytes / 8
+    options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.sortBytes)
     let raised = configuration.limits.raised
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])

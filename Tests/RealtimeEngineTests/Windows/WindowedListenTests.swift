@@ -174,6 +174,85 @@ struct WindowedListenTests {
     #expect(database.runner.sequencer.windows.isEmpty)
   }
 
+  @Test("A window that lacks children for a moment is told of them, whoever listens meanwhile")
+  func meanwhile() async throws {
+    let database = try await open(MemoryStore())
+    try await fill(database, 2_000)
+    let (client, other) = (Client(database), Client(database))
+    let query = QuerySpec(ordering: .child("n"), limit: .first(2))
+    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    var replica = Replica()
+    replica.start(ListenName(path: "list", tag: 1), query)
+    try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
+    let byKey = QuerySpec(ordering: .key, limit: .first(5))
+    let requests = [
+      await client.send { $0.set("list/k1000000", to: nil, request: $1) },
+      await other.send { $0.listen("list", query: byKey, tag: 1, hash: "", request: $1) },
+    ]
+    #expect(await client.answer(to: requests[0]).text == "ok")
+    #expect(await other.answer(to: requests[1]).text == "ok")
+    let model = Node.object((1..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    #expect(
+      try await eventually {
+        for case .push(let push) in await client.takeTold() { replica.apply(push) }
+        return replica.values[ListenName(path: "list", tag: 1)] == model.window(query)
+      })
+  }
+
+  @Test("Building an index below a child leaves the windows of its location alone")
+  func builtBelow() async throws {
+    var limits = RealtimeLimits.standard
+    limits.responseBytes = 40_000
+    let database = try await open(MemoryStore(), limits: limits)
+    try await fill(database, 3_000)
+    let rules = #"{"rules":{"list":{".indexOn":"n","$k":{".indexOn":[".value","a"]}}}}"#
+    try await database.setRules(RulesFile(Array(rules.utf8)), as: .administrator)
+    let wide = Node.object((0..<600).map { (Key("m\($0)"), 1) } + [("n", 9_999)])
+    _ = try await database.set("list/wide", to: wide, as: .administrator)
+    #expect(try await eventually { await database.indexesAreBuilt() })
+    let client = Client(database)
+    let query = QuerySpec(ordering: .child("n"), limit: .last(1))
+    await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
+    _ = await client.drain()
+    await client.ask { $0.set("list/wide", to: nil, request: $1) }
+    #expect(await client.drain().first == "m list {wide:null,k1002999:{n:2999,t:'text'}} #1")
+    #expect(database.runner.sequencer.windows["list"]?.isLeaving == false)
+  }
+
+  @Test("What an unlisten leaves is gone before the end of its connection, too")
+  func closedConnection() throws {
+    let fanOut = FanOut()
+    let connection = ConnectionState(
+      name: "closed", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
+    let query = QuerySpec(limit: .last(1))
+    let listen = Operation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
+    let part = Node.object([("k", 1)])
+    fanOut.run([
+      .listen(connection, listen, part, PreparedListen(isPart: true), warnings: [], request: nil)
+    ])
+    #expect(fanOut.root.existing(at: "list") != nil)
+    _ = connection.markClosed()
+    fanOut.run([.unlisten(connection, ListenName(path: "list", tag: 1), revoked: nil)])
+    #expect(fanOut.root.existing(at: "list") == nil)
+  }
+
+  @Test("A join that is taken back leaves nothing")
+  func takenBack() {
+    let windows = WindowedLocations()
+    let (kept, failed) = (SessionJournal(), SessionJournal())
+    let (one, two) = (QuerySpec(limit: .last(1)), QuerySpec(limit: .last(2)))
+    windows.join("list", one, RowWindow(one, []), kept)
+    windows.join("list", two, RowWindow(two, []), failed)
+    #expect(windows.beginLeaving("list", failed))
+    failed.rollBack()
+    #expect(windows["list"]?.windows.count == 1)
+    #expect(windows["list"]?.isLeaving == false)
+    windows.leave("list", one, kept)
+    #expect(windows.isEmpty && windows.inside(.root).isEmpty)
+    kept.rollBack()
+    #expect(windows.isEmpty)
+  }
+
   @Test("Clients see their windows after every write", arguments: ReplayTests.programs(of: 12))
   func property(seed: Int) async throws {
     var staging = seed % 3 == 0 ? StagingLimits.tiny : StagingLimits.tinyReads

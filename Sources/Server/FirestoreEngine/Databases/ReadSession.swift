@@ -60,7 +60,8 @@ extension FirestoreDatabase {
     var snapshot: Version?
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
-    case .readOnly(nil), .readWrite(_, .optimistic): snapshot = await recentVersion()
+    case .readOnly(nil), .readWrite(_, .optimistic):
+      snapshot = await recentVersion(keptFor: self.options.limits.transactionSeconds)
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)

@@ -16,10 +16,13 @@ extension FirestoreDatabase {
   /// commit was, so that it does not fall out of history while its reader goes on.
   ///
   /// A store that cannot write any more commits nothing above the version that it stands at, which is as good then.
-  func recentVersion() async -> Version {
+  ///
+  /// - Parameter seconds: how long at least the version has to stay in history, half of that at the least.
+  func recentVersion(keptFor seconds: Int = 0) async -> Version {
     if let version = rows.latestVersion(within: FirestoreDatabase.readAge) { return version }
     // What lies in the older half of history might be forgotten while its reader goes on: that is waited out.
-    let window = UInt64(clamping: options.limits.historySeconds) * 500_000
+    let history = options.limits.historySeconds
+    let window = UInt64(clamping: min(history * 500_000, (history - seconds) * 1_000_000))
     guard rows.latestVersion(within: window) != nil else {
       return (try? await rows.recentVersion(within: FirestoreDatabase.readAge)) ?? rows.latestVersion
     }

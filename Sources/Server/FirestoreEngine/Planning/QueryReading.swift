@@ -118,7 +118,7 @@ extension FirestoreDatabase {
   /// Reads a query's next page. What it read is kept with its transaction, and what it holds is counted.
   /// - Parameter caller: asked for at the first page alone: nil for later ones.
   func nextPage(
-    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemory.Account
+    _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemory.Account?
   ) async throws -> (QueryRun, QueryRun.Page) {
     let name = name
     let (advanced, page) = try await read(&session) { view in
@@ -128,7 +128,7 @@ extension FirestoreDatabase {
       return (run, page)
     }
     var next = advanced
-    guard memory.hold(next.heldBytes) else { throw sorting.refusal(of: run.query) }
+    guard memory?.hold(next.heldBytes) ?? true else { throw sorting.refusal(of: run.query) }
     let keys = next.takeKeys()
     if let owner = session.transaction?.owner, let version = session.version, !keys.isEmpty {
       try transactions.add(owner, ReadSet(version: version, keys: keys))
@@ -136,15 +136,15 @@ extension FirestoreDatabase {
     return (next, page)
   }
 
-  /// A query's whole result at a version, for listeners. Handed over page by page; where one look at the store finds nothing, the page is empty.
+  /// A query's whole result at a version, for listeners: what it holds to sort is bounded by itself, since a stream must not
+  /// end for what others hold. Handed over page by page; where one look at the store finds nothing, the page is empty.
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
     var run = QueryRun(query, indexes, scanRows: options.scanRows)
     var session = ReadSession(version: version)
-    let memory = SortMemory.Account(sorting)
     while true {
-      let (next, found) = try await nextPage(run, &session, nil, memory)
+      let (next, found) = try await nextPage(run, &session, nil, nil)
       run = next
       try await page(found.documents)
       if found.isLast { return advise(on: run) }

@@ -28,6 +28,8 @@ struct WatchHit: Sendable {
 
 /// The index of all targets of a database. Touched under the hub's lock only.
 struct TargetIndex {
+  /// The most distinct queries of one collection that have no place.
+  var unplacedQueries = EngineLimits.unplacedQueries
   /// All subscribers of one distinct query.
   final class Entry {
     let query: PreparedQuery
@@ -101,7 +103,7 @@ struct TargetIndex {
     let entry = Entry(query)
     entry.subscribers[target.registration] = target.stream
     let places = TargetPlace.places(of: query)
-    if places == nil, bucket.others.count >= EngineLimits.unplacedQueries { return false }
+    if places == nil, bucket.others.count >= unplacedQueries { return false }
     bucket.entries[Asked(query)] = entry
     bucket.insert(entry, places)
     return true

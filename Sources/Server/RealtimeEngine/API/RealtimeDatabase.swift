@@ -41,9 +41,7 @@ public final class RealtimeDatabase: Sendable {
     let sequencer = Sequencer(
       policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
       indexWork: { builder.wake() },
-      wholeWanted: { [queue] path in
-        _ = queue.append(Operation(.followWhole(path), from: .call(.administrator) { _ in }))
-      })
+      wholeWanted: { [queue] in RealtimeDatabase.followWhole($0, queue) })
     let runner = BatchRunner(
       rows: rows, sequencer: sequencer, threads: hashing, created: created, report: report)
     try await runner.load()
@@ -69,6 +67,20 @@ public final class RealtimeDatabase: Sendable {
         mostInFlight: mostInFlight
       ).run()
     }
+  }
+
+  /// Has a location followed as a whole, and tries again should the store refuse the commit around it.
+  private static func followWhole(_ path: Path, _ queue: OperationQueue) {
+    let operation = Operation(
+      .followWhole(path),
+      from: .call(.administrator) { [weak queue] result in
+        guard case .failure = result, let queue else { return }
+        Task {
+          try? await Task.sleep(for: .milliseconds(100))
+          followWhole(path, queue)
+        }
+      })
+    _ = queue.append(operation)
   }
 
   deinit {

@@ -31,10 +31,9 @@ struct IndexBuilds: Equatable {
 
   private(set) var all: [IndexBuild] = []
 
-  /// Whether the index rows of a location may be incomplete.
-  func concern(_ location: Path) -> Bool {
-    all.contains { $0.path.contains(location) || location.contains($0.path) }
-  }
+  /// Whether the index rows of a location's own children may be incomplete. What is built below one of them leaves its rows
+  /// there as they are.
+  func concern(_ location: Path) -> Bool { all.contains { $0.path.contains(location) } }
 
   /// Has a location and what lies below it built anew.
   mutating func add(_ path: Path) {

@@ -31,10 +31,9 @@ final class FanOut {
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { tell(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
-        // Its end takes all of its listens.
-        if connection.isClosed { continue }
+        // Of one that is closed, too: others may share what is kept for it, and the sequencer counts on it no more.
         stop(name, of: connection)
-        if let revoked {
+        if let revoked, !connection.isClosed {
           tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
       case .end(let connection, let isTold):

@@ -27,6 +27,8 @@ extension SequencedBody {
         windows.join(path, query, nil, journal)
         return .empty
       }
+      // What another window brings would show in those that lack something, and be told to nobody.
+      if known.isLeaving { return nil }
     } else {
       guard !sequencer.orders.has(path), tree.cache?.node(at: path) == nil,
         try tree.nodeIfSmall(at: path, sequencer.generations.limits) == nil
@@ -181,15 +183,22 @@ extension SequencedBody {
 
   /// Goes over to following all of a location.
   mutating func followWhole(_ path: Path, for operation: Operation) throws {
-    guard sequencer.windows[path] != nil else { return }
+    try goOver(to: path, for: operation)
+    steps.append(.answer(operation.origin, .done))
+  }
+
+  private mutating func goOver(to path: Path, for operation: Operation) throws {
+    guard sequencer.windows[path]?.isLeaving == true else { return }
     do {
       let value = try value(at: path, for: operation)
       sequencer.windows.remove(path, journal)
       steps.append(.whole(path, value.node))
     } catch let error as RealtimeError {
       if error == LargeReading.abandoned { return }
-      for (connection, name) in sequencer.audience(of: path).above where name.path == path && name.tag != nil
-      {
+      for (connection, name) in sequencer.audience(of: path).above where name.path == path {
+        guard let query = connection.session.listens[name], name.tag != nil || !query.showsAll else {
+          continue
+        }
         revoke(connection, name, error)
       }
       sequencer.windows.remove(path, journal)

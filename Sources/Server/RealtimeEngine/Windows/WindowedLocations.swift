@@ -39,11 +39,12 @@ final class WindowedLocations: @unchecked Sendable {
       set(path, to: Location())
       journal.note { self.set(path, to: nil) }
     }
+    let count = locations[path]?.listens[query]
     if let window { locations[path]?.windows[query] = window }
-    locations[path]?.listens[query, default: 0] += 1
+    locations[path]?.listens[query] = (count ?? 0) + 1
     journal.note {
       if window != nil { self.locations[path]?.windows[query] = nil }
-      self.locations[path]?.listens[query, default: 1] -= 1
+      self.locations[path]?.listens[query] = count
     }
   }
 
