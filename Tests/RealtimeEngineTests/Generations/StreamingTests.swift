@@ -35,6 +35,25 @@ struct StreamingTests {
     return text
   }
 
+  @Test("The plain form is the same however few rows are put together", arguments: [1, 2, 4, 256])
+  func plainPieces(mostRows: Int) async throws {
+    var values = RandomNodes(seed: 52)
+    let database = try await open(MemoryStore())
+    for round in 0..<40 {
+      let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
+      _ = try await database.set("/", to: model, as: .administrator)
+      guard let held = try database.rows.current?.hold() else { return }
+      let generations = database.runner.sequencer.generations.durable
+      let text = try await held.read { base in
+        let view = try generations.view(base)
+        var writer = PlainWriter(.root, pretty: false, mostRows: mostRows)
+        while !writer.isOver { try writer.go(on: view) }
+        return writer.take()
+      }
+      #expect(try JSONValue(json: text) == JSONValue(json: model.json(.plain)), "round \(round)")
+    }
+  }
+
   @Test("Random trees go in and come out as they were, in both forms", arguments: 0..<40)
   func roundTrip(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))

@@ -1,7 +1,8 @@
 // The plain form from rows: values alone, and objects whose keys are mostly 0...n as arrays. Whether an object is an array
 // shows only once all its keys are known, and an array's elements lie in another order than they are written in.
 //
-// Invariant: what is held is the way to the current location, and the indexes of the arrays on it.
+// Invariant: what is held is the way to the current location, the indexes of the arrays on it, and one small value: most are,
+// and are written from one walk over the rows that they lie in.
 
 import OrderedStore
 import RealtimeModel
@@ -20,7 +21,8 @@ struct PlainWriter: TreeWriter {
   private var isBegun = false
   private let root: [UInt8]
 
-  init(_ path: Path, pretty: Bool) {
+  init(_ path: Path, pretty: Bool, mostRows: Int = 256) {
+    self.mostRows = mostRows
     root = RowKeys.row(of: path)
     writer = JSONWriter(pretty: pretty, capacity: 64 << 10)
   }
@@ -44,20 +46,41 @@ struct PlainWriter: TreeWriter {
     }
   }
 
-  /// Begins with the value at a location.
-  private mutating func begin(_ prefix: [UInt8], _ view: any ReadView) throws {
-    var isEmpty = true
-    var leaf: LeafValue?
-    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      isEmpty = false
-      if key.count == prefix.count {
-        var decoder = NodeDecoder(value)
-        leaf = try decoder.node().leafValue
-      }
-      return false
+  /// A value of so few rows, and bytes of them, is put together before it is written.
+  private let mostRows: Int
+  private static let mostBytes = 32 << 10
+
+  /// Rows of one value, as long as they are few.
+  private struct FewRows {
+    private var assembler = NodeAssembler()
+    private let most: Int
+    private var rows = 0
+    private var bytes = 0
+
+    init(most: Int) { self.most = most }
+
+    /// Adds a row; false if they are too many.
+    mutating func add(_ path: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+      rows += 1
+      bytes += path.count + value.count
+      if rows > 1, rows > most || bytes > PlainWriter.mostBytes { return false }
+      var decoder = NodeDecoder(value)
+      assembler.add(RowKeys.keys(in: path), try decoder.node())
+      return true
     }
-    if let leaf { return writer.leaf(leaf) }
-    if isEmpty { return writer.null() }
+
+    mutating func node() -> Node { assembler.finish() }
+  }
+
+  /// Begins with the value at a location: writes a small one.
+  private mutating func begin(_ prefix: [UInt8], _ view: any ReadView) throws {
+    var few = FewRows(most: mostRows)
+    var isSmall = true
+    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
+      isSmall = try few.add(UnsafeRawBufferPointer(rebasing: key[prefix.count...]), value)
+      return isSmall
+    }
+    if isSmall { return writer.node(few.node(), .plain) }
     if let indexes = try indexes(prefix, view) {
       writer.beginArray()
       way.append(.array(prefix: prefix, indexes: indexes, done: 0, elements: 0))
@@ -67,34 +90,51 @@ struct PlainWriter: TreeWriter {
     }
   }
 
-  /// Writes an object's leaves up to its next child that is none, and begins with that.
+  /// Writes an object's children up to its next one that is large, and begins with that.
   private mutating func object(_ prefix: [UInt8], from next: [UInt8], _ view: any ReadView) throws {
-    var child: [UInt8]?
-    var last: [UInt8]?
+    // The child whose rows are gathered; its rows stand together.
+    var child: (name: [UInt8], rows: FewRows)?
+    var large: [UInt8]?
+    var rest: [UInt8]?
     try view.scan(
       KeyRange(start: next, end: KeyRange.successor(ofPrefix: prefix)), reverse: false
     ) { key, value, _ in
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
       let name = suffix.prefix { $0 != RowKeys.terminator }
       guard name.count < suffix.count else { throw NodeDecoder.damaged }
-      writer.key(String(decoding: name, as: UTF8.self))
-      guard name.count + 1 == suffix.count else {
-        child = prefix + name + [RowKeys.terminator]
-        return false
+      if child?.name.elementsEqual(name) != true {
+        write(&child)
+        if writer.bytes.count >= RealtimeExport.pieceBytes {
+          rest = Array(key)
+          return false
+        }
+        child = (Array(name), FewRows(most: mostRows))
       }
-      var decoder = NodeDecoder(value)
-      if let leaf = try decoder.node().leafValue { writer.leaf(leaf) } else { writer.null() }
-      last = writer.bytes.count >= RealtimeExport.pieceBytes ? Array(key) : nil
-      return last == nil
+      let path = UnsafeRawBufferPointer(rebasing: suffix[(name.count + 1)...])
+      if try child?.rows.add(path, value) == true { return true }
+      large = Array(name)
+      return false
     }
-    if let child {
-      way.append(.object(prefix: prefix, next: KeyRange.successor(ofPrefix: child) ?? child))
-      try begin(child, view)
-    } else if let last {
-      way.append(.object(prefix: prefix, next: last + [0]))
+    if let large {
+      writer.key(String(decoding: large, as: UTF8.self))
+      let inner = prefix + large + [RowKeys.terminator]
+      way.append(.object(prefix: prefix, next: KeyRange.successor(ofPrefix: inner) ?? inner))
+      return try begin(inner, view)
+    }
+    if let rest {
+      way.append(.object(prefix: prefix, next: rest))
     } else {
+      write(&child)
       writer.endObject()
     }
+  }
+
+  /// Writes a child whose rows were gathered.
+  private mutating func write(_ child: inout (name: [UInt8], rows: FewRows)?) {
+    guard var done = child else { return }
+    child = nil
+    writer.key(String(decoding: done.name, as: UTF8.self))
+    writer.node(done.rows.node(), .plain)
   }
 
   /// Writes an array's next element, with the gap before it.
