@@ -78,7 +78,7 @@ final class WindowedLocations: @unchecked Sendable {
     _ body: (inout RowWindow, inout RowWindow.Undo) throws -> Result
   ) rethrows -> Result? {
     guard var window = locations[path]?.windows[query] else { return nil }
-    // The dictionary lets go of it meanwhile, so that changing it copies nothing.
+    // The dictionary lets go of it meanwhile: unless its caller holds what was before, changing it copies nothing.
     locations[path]?.windows[query] = nil
     var undo = RowWindow.Undo(window)
     defer {
