@@ -40,14 +40,18 @@ extension SequencedBody {
     return try tree.shallow(at: path).window(query)
   }
 
-  /// The keys of a window by rows; nil where there are none in its order, or none that say enough.
+  /// The keys of a window by rows, unless they are no help: what is in memory is in the order of keys already.
   private mutating func keys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+    let isByKey = query.ordering == .key || query.ordering == .priority
+    if isByKey, tree.cache?.node(at: path) != nil { return nil }
+    return try keysByRows(query, at: path)
+  }
+
+  /// The keys of a window by rows; nil where there are none in its order, or none that say enough.
+  mutating func keysByRows(_ query: QuerySpec, at path: Path) throws -> [Key]? {
     switch query.ordering {
-    case .key, .priority:
-      // What is in memory is in every order already.
-      guard tree.cache?.node(at: path) == nil else { return nil }
-      guard try query.ordering == .key || hasNoPriorities(at: path) else { return nil }
-      return try tree.keysInOrder(query, at: path)
+    case .key: return try tree.keysInOrder(query, at: path)
+    case .priority: return try hasNoPriorities(at: path) ? tree.keysInOrder(query, at: path) : nil
     case .value, .child:
       guard try hasIndex(query.ordering, path), try !indexBuilds().concern(path) else { return nil }
       return try tree.indexedKeys(query, at: path)

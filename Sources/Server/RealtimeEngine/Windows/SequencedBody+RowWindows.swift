@@ -55,15 +55,7 @@ extension SequencedBody {
     if query.limit.map({ $0.count > most }) ?? true {
       if case .last = query.limit { query.limit = .last(most + 1) } else { query.limit = .first(most + 1) }
     }
-    let keys: [Key]?
-    switch query.ordering {
-    case .key: keys = try tree.keysInOrder(query, at: path)
-    case .priority: keys = try hasNoPriorities(at: path) ? tree.keysInOrder(query, at: path) : nil
-    case .value, .child:
-      guard try hasIndex(query.ordering, path), try !indexBuilds().concern(path) else { return nil }
-      keys = try tree.indexedKeys(query, at: path)
-    }
-    return keys.flatMap { $0.count <= most ? $0 : nil }
+    return try keysByRows(query, at: path).flatMap { $0.count <= most ? $0 : nil }
   }
 
   /// A child that may be read here; nil for a large one.
