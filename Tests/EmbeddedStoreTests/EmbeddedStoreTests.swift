@@ -118,6 +118,26 @@ struct EmbeddedStoreTests {
     try await again.close()
   }
 
+  @Test("a row of a table that is not open yet is read as it is, and one that is not there is not found")
+  func readsOfClosedTables() async throws {
+    let scratch = try ScratchDirectory()
+    var options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
+    options.openTables = 20
+    // Every start writes a table of what the log had. Until there are four they stay apart.
+    for round in UInt8(0)..<16 {
+      let store = try await EmbeddedStore.open(directory: scratch.path, options)
+      let database = try await store.database(named: "a", history: .openReads)
+      for part in UInt8(0)..<16 where part < round {
+        #expect(try await database.read(at: nil) { try $0.get([part, 1])?.value } == [part], "\(round)")
+        #expect(try await database.read(at: nil) { try $0.get([part, 2])?.value } == nil, "\(round)")
+      }
+      _ = try await database.execute(validating: nil) { state in
+        for row in [UInt8(0), 1, 3] { try state.set([round, row], [round]) }
+      }
+      try await store.close()
+    }
+  }
+
   @Test("a removed database's rows are gone after a restart too")
   func removes() async throws {
     let scratch = try ScratchDirectory()

@@ -12,6 +12,8 @@ public struct EmbeddedOptions: Sendable {
   public var readerThreads: Int
   /// Whether commits are synced. Only the durability tests turn it off, to show that they would notice.
   package var syncsCommits = true
+  /// The tables that may be open; nil for the store's share of what the process may open. Only tests set it.
+  package var openTables: Int?
 
   /// Makes options.
   public init(

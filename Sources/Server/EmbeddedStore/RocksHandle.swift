@@ -83,7 +83,8 @@ final class RocksHandle: @unchecked Sendable {
     rocksdb_options_set_compression(options, Int32(rocksdb_lz4_compression))
     // Tables stay open, so that an absent key costs its filter, and no read waits for a table to be opened: all of
     // them, up to the store's share of what the process may open.
-    rocksdb_options_set_max_open_files(options, Int32(clamping: OpenFiles.current.tables))
+    let tables = settings.openTables ?? OpenFiles.current.tables
+    rocksdb_options_set_max_open_files(options, Int32(clamping: tables))
     // RocksDB's own log says what it was opened with and no more. Once a write to that log has failed (a full disk),
     // a RocksDB built with assertions, as Debian's is, ends the process with the next line: there must be none.
     rocksdb_options_set_info_log_level(options, 5)
