@@ -138,10 +138,12 @@ struct ClientMessageTests {
   @Test("random damage gives a message or an error, never a crash")
   func damage() throws {
     var random = SeededGenerator(seed: 2)
-    let seed = Array(
-      #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/mail","q":{"sp":"u1","l":2,"i":"to"},"t":3,"h":"","ch":{"ps":[],"hs":[""]}}}}"#
-        .utf8)
-    for _ in 0..<20_000 {
+    let seeds = [
+      #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/mail","q":{"sp":"u1","l":2,"i":"to"},"t":3,"h":"","ch":{"ps":[],"hs":[""]}}}}"#,
+      #"{"d":{"a":"q","b":{"h":"","p":"/mail","q":{"i":"to","l":2,"sp":"u1"},"t":3},"r":2},"t":"d"}"#,
+    ].map { Array($0.utf8) }
+    for round in 0..<20_000 {
+      let seed = seeds[round % 2]
       var bytes = seed
       for _ in 0...random.below(4) {
         switch random.below(3) {
@@ -151,8 +153,11 @@ struct ClientMessageTests {
         }
       }
       bytes.withUnsafeBytes { raw in
-        if let message = try? ClientMessage(json: raw) { _ = message.json() }
-        _ = ClientMessage.requestNumber(inBeginning: raw)
+        let number = ClientMessage.requestNumber(in: raw)
+        guard let message = try? ClientMessage(json: raw) else { return }
+        _ = message.json()
+        guard case .request(let request) = message else { return }
+        #expect(number == nil || number == request.number, "\(String(decoding: raw, as: UTF8.self))")
       }
     }
   }
@@ -160,10 +165,50 @@ struct ClientMessageTests {
   @Test("the number of a request is found in its beginning alone")
   func numberInBeginning() {
     func number(_ text: String) -> Int64? {
-      Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(inBeginning: $0) }
+      Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
     }
     #expect(number(#"{"t":"d","d":{"r":17,"a":"p","b":{"p":"/x","d":"aaaaaa"#) == 17)
     #expect(number(#"{"t":"d","d":{"a":"p","b":{"p":"/x","d":"aaaaaa"#) == nil)
     #expect(number("") == nil)
+    #expect(number(#"{"t":"d","d":{"r":17"#) == nil)
+  }
+
+  @Test("a number behind the body is the request's own, or none is given")
+  func numberAtTheEnd() {
+    func number(_ text: String) -> Int64? {
+      let bytes = Array(text.utf8)
+      let whole = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
+      // Cut anywhere it is the same.
+      for cut in bytes.indices {
+        var pieces = RequestNumber()
+        bytes[..<cut].withUnsafeBytes { pieces.scan($0) }
+        bytes[cut...].withUnsafeBytes { pieces.scan($0) }
+        #expect(pieces.value == whole, "\(text) cut at \(cut)")
+      }
+      return whole
+    }
+    #expect(number(#"{"d":{"a":"p","b":{"d":"x","p":"/x"},"r":5},"t":"d"}"#) == 5)
+    #expect(number(#" { "t" : "d" , "d" : { "a" : "p" , "b" : { } , "r" : -5 } } "#) == -5)
+    #expect(number(#"{"d":{"a":"p","b":{"d":[nan,inf,"\xFF","\"}",{"r":7}],"r":8},"r":9},"t":"d"}"#) == 9)
+    #expect(number(#"{"x":[{"r":1}],"d":{"b":{"d":{"r":2}},"r":3},"t":"d"}"#) == 3)
+    for text in [
+      // Text within the body, and members of it.
+      #"{"d":{"a":"p","b":{"d":"\"},\"r\":5},\"t\":\"d\"}"}},"t":"d"}"#,
+      #"{"d":{"a":"p","b":{"r":5}},"t":"d"}"#,
+      #"{"d":{"a":"p","b":{"d":1,"r":5}"#, #"{"d":{"a":"p","b":{"d":{"x":1,"r":5},"t":"d"}"#,
+      // Members of something else.
+      #"{"d":{"b":{}},"e":{"r":5},"t":"d"}"#, #"{"d":[{"b":{}},{"r":5}],"t":"d"}"#,
+      #"{"d":{"b":{}},"d":{"r":5},"t":"d"}"#, #"[{"d":{"b":{},"r":5},"t":"d"}]"#,
+      // No message that is whole, or more than one.
+      #"{"d":{"b":{},"r":5},"t":"d""#, #"{"d":{"b":{},"r":5}"#, #"{"d":{"b":{},"r":5},"t":"d"}}"#,
+      #"{"d":{"b":{},"r":5},"t":"d"},"#, #"{"d":{"b":{},"r":5}}"#, #"{"d":{"b":{},"r":5},"t":"c"}"#,
+      #"{"d":{"b":{},"r":5,},"t":"d"}"#, #"{"d":{"b":{} "r":5},"t":"d"}"#,
+      #"{"d":{"b":{"x":"},"r":5},"t":"d"}"#,
+      // No number.
+      #"{"d":{"b":{},"r":"5"},"t":"d"}"#, #"{"d":{"b":{},"r":5.5},"t":"d"}"#,
+      #"{"d":{"b":{},"r":+5},"t":"d"}"#,
+      #"{"d":{"b":{},"r":99999999999999999999},"t":"d"}"#, #"{"d":{"b":{},"\u0072":5},"t":"d"}"#,
+      #"{"d":{"b":{},"r":0000000000000000000000000005},"t":"d"}"#,
+    ] { #expect(number(text) == nil, "\(text)") }
   }
 }

@@ -296,6 +296,28 @@ struct MalformedInputTests {
     }
   }
 
+  private static let deep = String(repeating: "[", count: 200) + String(repeating: "]", count: 200)
+
+  @Test(
+    "a body that is no JSON is answered by its request's number, be that before the body or behind it",
+    arguments: ["nan", "-inf", "1e999", #""\ud83d""#, #""\xC3""#, "{\"a\":[1,]}", "\"\u{1}\"", deep])
+  func brokenBodies(value: String) async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      let before = #"{"t":"d","d":{"r":1,"a":"p","b":{"d":\#(value),"p":"/x"}}}"#
+      let behind = #"{"d":{"a":"p","b":{"d":\#(value),"p":"/x"},"r":1},"t":"d"}"#
+      var answers: [String] = []
+      for text in [before, behind, #" { "t": "d", "d": {"a": "p","b":{"d":\#(value)}, "r" : 1 } } "#] {
+        try await socket.send(text: text)
+        answers.append(try await socket.next())
+        try await socket.play([#"{"r":2,"a":"s","b":{}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
+      }
+      #expect(answers[0].hasPrefix(#"{"r":1,"b":{"s":"failure","d":"Invalid data; "#), "\(answers[0])")
+      // Where in the message it is differs.
+      #expect(Set(answers.map { $0.filter { !$0.isNumber } }).count == 1, "\(answers)")
+    }
+  }
+
   @Test("connections that break off anywhere leave nothing behind")
   func brokenOff() async throws {
     try await RealtimeTestServer.run { server in

@@ -115,6 +115,30 @@ struct RESTTests {
     ])
   }
 
+  @Test("a shallow read takes a key without quotes as one also where it reads as a number or the like")
+  func bareKeys() async throws {
+    let read = "/l.json?shallow=true"
+    try await play([
+      .init(
+        "PUT", "/l.json?print=silent", #"{"-5":1,"7":1,"12":1,"1e5":1,"null":1,"true":1,"z":1}"#, is: 204),
+      .init("GET", "\(read)&limitToFirst=2", is: 200, #"{"-5":true,"7":true}"#),
+      .init("GET", "\(read)&limitToFirst=2&startAfter=7", is: 200, #"{"12":true,"1e5":true}"#),
+      .init("GET", "\(read)&limitToFirst=1&startAfter=12", is: 200, #"{"1e5":true}"#),
+      .init("GET", "\(read)&limitToFirst=1&startAfter=-5", is: 200, #"{"7":true}"#),
+      .init("GET", "\(read)&startAfter=1e5", is: 200, #"{"null":true,"true":true,"z":true}"#),
+      .init("GET", "\(read)&startAfter=null", is: 200, #"{"true":true,"z":true}"#),
+      .init("GET", "\(read)&startAt=true", is: 200, #"{"true":true,"z":true}"#),
+      .init("GET", "\(read)&startAt=7&endAt=12", is: 200, #"{"7":true,"12":true}"#),
+      .init("GET", "\(read)&endBefore=12", is: 200, #"{"-5":true,"7":true}"#),
+      .init("GET", "\(read)&equalTo=12", is: 200, #"{"12":true}"#),
+      .init("GET", "\(read)&startAfter=%2212%22&limitToFirst=1", is: 200, #"{"1e5":true}"#),
+      // No key at all, and where the request itself says what it orders by a value is one.
+      .init("GET", "\(read)&startAfter=1.5", is: 400),
+      .init("GET", "\(read)&orderBy=%22$key%22&startAfter=12", is: 400),
+      .init("GET", "/l.json?orderBy=%22$key%22&startAfter=12", is: 400),
+    ])
+  }
+
   @Test("print, shallow, callback and download shape the output")
   func output() async throws {
     try await play([

@@ -149,6 +149,60 @@ struct SocketTests {
     }
   }
 
+  @Test("a listen without a hash is told also that there is nothing, one with an empty hash is not")
+  func noHash() async throws {
+    try await RealtimeTestServer.run { server in
+      let socket = try await RawSocket.open(server)
+      let query = #""q":{"i":".key","l":2,"vf":"l"}"#
+      try await socket.play(
+        [
+          #"{"r":1,"a":"q","b":{"p":"/rooms/1"}}"#, #"{"r":2,"a":"q","b":{"p":"/rooms/2",\#(query),"t":1}}"#,
+          #"{"r":3,"a":"q","b":{"p":"/rooms/3","h":null}}"#, #"{"r":4,"a":"q","b":{"p":"/rooms/4","h":""}}"#,
+          #"{"r":5,"a":"p","b":{"p":"/rooms/5","d":{"a":1}}}"#,
+          #"{"r":6,"a":"q","b":{"p":"/rooms/5",\#(query),"t":2}}"#,
+        ],
+        expect: [
+          #"{"a":"d","b":{"p":"rooms/1","d":null}}"#, #"{"r":1,"b":{"s":"ok","d":{}}}"#,
+          #"{"a":"d","b":{"p":"rooms/2","d":null,"t":1}}"#, #"{"r":2,"b":{"s":"ok","d":{}}}"#,
+          #"{"a":"d","b":{"p":"rooms/3","d":null}}"#, #"{"r":3,"b":{"s":"ok","d":{}}}"#,
+          #"{"r":4,"b":{"s":"ok","d":{}}}"#, #"{"r":5,"b":{"s":"ok","d":""}}"#,
+          #"{"a":"d","b":{"p":"rooms/5","d":{"a":1},"t":2}}"#, #"{"r":6,"b":{"s":"ok","d":{}}}"#,
+        ])
+    }
+  }
+
+  @Test(
+    "of filtered listens that were refused nothing is kept, of those that stand their query until they end")
+  func refusedQueries() async throws {
+    var limits = RealtimeEndpointLimits.standard
+    limits.data.listensPerConnection = 3
+    try await RealtimeTestServer.run(limits: limits, policy: ProductionPolicy()) { server in
+      let socket = try await RawSocket.open(server)
+      func listen(_ number: Int) -> String {
+        #"{"r":\#(number),"a":"q","b":{"p":"/x","q":{"i":".key", "l":\#(number)},"t":\#(number),"h":""}}"#
+      }
+      try await socket.play(
+        (1...5).map(listen),
+        expect: (1...5).map {
+          #"{"r":\#($0),"b":{"s":"permission_denied","d":"Permission denied"}}"#
+        })
+      try await socket.play(
+        [
+          #"{"r":6,"a":"gauth","b":{"cred":"owner"}}"#, listen(7), listen(8), listen(9),
+          #"{"r":10,"a":"n","b":{"p":"/x","q":{"i":".key", "l":8},"t":8}}"#,
+          #"{"r":11,"a":"n","b":{"p":"/x","q":{"i":".key", "l":9},"t":9}}"#,
+          #"{"r":12,"a":"unauth","b":{}}"#,
+        ],
+        expect: [
+          #"{"r":6,"b":{"s":"ok","d":{"auth":null,"expires":0}}}"#, #"{"r":7,"b":{"s":"ok","d":{}}}"#,
+          #"{"r":8,"b":{"s":"ok","d":{}}}"#, #"{"r":9,"b":{"s":"ok","d":{}}}"#,
+          #"{"r":10,"b":{"s":"ok","d":""}}"#, #"{"r":11,"b":{"s":"ok","d":""}}"#,
+          #"{"a":"c","b":{"p":"x","q":[{"i":".key", "l":7}]}}"#,
+          #"{"r":12,"b":{"s":"ok","d":"unauthenticated"}}"#,
+        ])
+    }
+  }
+
   @Test("an update whose key names nothing is refused, now and for the session's end")
   func emptyUpdateKeys() async throws {
     try await RealtimeTestServer.run { server in

@@ -100,6 +100,32 @@ struct SocketTransportTests {
     }
   }
 
+  @Test("a write beyond the limit is refused by its number also where that stands behind the body")
+  func writeTooBigNumberLast() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.messageBytes = 100_000
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let socket = try await RawSocket.open(server)
+      // Within a text, and within the body, is another number.
+      let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
+      func send(_ text: String) async throws {
+        let message = Array(text.utf8)
+        let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+        try await socket.send(text: String(pieces.count))
+        for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
+      }
+      try await send(#"{"d":{"a":"p","b":{"d":{"r":8,"x":["\#(large)"]},"p":"/x"},"r":2},"t":"d"}"#)
+      let refused = "Data to write exceeds the maximum size that can be modified with a single request."
+      #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
+      try await socket.play(
+        [#"{"r":3,"a":"p","b":{"p":"/x","d":1}}"#], expect: [#"{"r":3,"b":{"s":"ok","d":""}}"#])
+      // Where the end is missing nobody knows whose number it is.
+      try await send(#"{"d":{"a":"p","b":{"d":"\#(large)","r":9}"#)
+      #expect(try await socket.text().hasPrefix(#"{"t":"c","d":{"t":"e","d":""#))
+      #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 8, payload: [3, 0xF1]))
+    }
+  }
+
   @Test(
     "what is no message ends that connection alone, with an error and a code",
     arguments: [
@@ -216,6 +242,25 @@ struct SocketTransportTests {
       #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 9, payload: []))
       #expect(await socket.client.readToEnd().isEmpty)
       #expect(ContinuousClock.now - start >= .seconds(3))
+    }
+  }
+
+  // The Admin SDK for Java takes a ping for a broken connection, and is silent while it is told something.
+  @Test("a peer that is told something is not asked for a sign of life until that ends")
+  func livenessOfListeners() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.pingAfter = .seconds(1)
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [#"{"r":1,"a":"q","b":{"p":"/x","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
+      for number in 1...15 {
+        #expect(try await server.rest("PUT", "/x.json?ns=demo", body: "\(number)").status == 200)
+        let push = Array(#"{"t":"d","d":{"a":"d","b":{"p":"x","d":\#(number)}}}"#.utf8)
+        #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 1, payload: push))
+        try await Task.sleep(for: .milliseconds(150))
+      }
+      #expect(try await socket.readFrame() == RawSocket.Frame(opcode: 9, payload: []))
     }
   }
 

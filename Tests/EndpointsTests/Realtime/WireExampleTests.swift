@@ -127,6 +127,8 @@ struct WireExampleTests {
       let queries = [
         #"{"sp":10,"sn":"[MAX_NAME]","sin":false,"ep":20,"en":"[MIN_NAME]","ein":false,"i":"score"}"#,
         #"{"sp":10,"sn":"[MAX_NAME]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,
+        // As Android and the Admin SDK for Java spell it.
+        #"{"sp":10,"sn":"[MAX_KEY]","ep":20,"en":"[MIN_NAME]","i":"score"}"#,
         #"{"sp":"a","sin":false,"ep":"c","ein":false,"i":".key"}"#, #"{"sp":"a ","ep":"bz","i":".key"}"#,
       ]
       for query in queries {

@@ -30,7 +30,6 @@ private func receive(_ frame: UnsafeRawBufferPointer, _ assembler: inout Message
   case .assembled(let bytes):
     try require(bytes.count <= assembler.maximumBytes, "an assembled message is larger than the limit")
     bytes.withUnsafeBytes { _ = try? ClientMessage(json: $0) }
-  case .oversized(let beginning):
-    try require(beginning.count <= assembler.maximumBytes, "an oversized message was kept")
+  case .oversized: try require(assembler.heldBytes == 0, "an oversized message was kept")
   }
 }

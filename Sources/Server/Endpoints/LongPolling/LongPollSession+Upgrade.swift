@@ -88,7 +88,7 @@ extension LongPollSession {
     if hasEnded { return }
     switch request {
     case .request(let request, let size): session.perform(request, size: size)
-    case .oversized(let beginning): session.receiveOversized(beginning: beginning)
+    case .oversized(let request): session.receiveOversized(request: request)
     case .malformed(let error): refuse(error.reason, code: error.closeCode)
     }
     moved.marks.append(session.submitted)

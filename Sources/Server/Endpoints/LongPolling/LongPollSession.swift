@@ -222,7 +222,7 @@ final class LongPollSession {
       switch message {
       case .assembled(let bytes):
         if let control = bytes.withUnsafeBytes({ session.receive($0) }) { receive(control) }
-      case .oversized(let beginning): session.receiveOversized(beginning: beginning)
+      case .oversized(let request): session.receiveOversized(request: request)
       case .nothing, .message: break
       }
     }
@@ -244,6 +244,11 @@ extension LongPollSession: SessionTransport {
     } else {
       queue.append(message)
     }
+  }
+
+  func takes(_ message: ByteBuffer) -> Bool {
+    guard case .done = upgrade else { return true }
+    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketPieces) }
   }
 
   func flush() {

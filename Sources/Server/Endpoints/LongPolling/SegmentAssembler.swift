@@ -57,7 +57,7 @@ struct SegmentAssembler: Sendable {
   /// What a piece that waits takes up beside its text, about.
   private static let pieceBytes = 128
 
-  /// How much of an oversized message is kept; enough to find the number of its request.
+  /// How much of an oversized message is kept; enough to find the number of its request, which browsers put first.
   private static let keptBeginning = 4096
   /// What the last group may be filled up by: the web SDK's dots, or base64's own sign.
   private static let padding = [UInt8(ascii: "."), UInt8(ascii: "=")]
@@ -104,11 +104,14 @@ struct SegmentAssembler: Sendable {
     }
     if isOversized {
       text.removeLast(text.count % 4)
-      return .oversized(beginning: Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
+      return oversized(Base64.decode(text, .urlSafe, paddedBy: Self.padding) ?? [])
     }
     guard let bytes = Base64.decode(text, .urlSafe, paddedBy: Self.padding) else { throw .notBase64 }
     // What the last characters hold may be too much.
-    return bytes.count > maximumBytes
-      ? .oversized(beginning: Array(bytes.prefix(Self.keptBeginning))) : .assembled(bytes)
+    return bytes.count > maximumBytes ? oversized(bytes) : .assembled(bytes)
+  }
+
+  private func oversized(_ bytes: [UInt8]) -> MessageAssembler.Received {
+    .oversized(request: bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) })
   }
 }

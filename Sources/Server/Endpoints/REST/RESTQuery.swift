@@ -51,7 +51,7 @@ enum RESTQuery {
     let isByKey = query.ordering == .key
     func bound(_ name: String) throws(RESTError) -> QuerySpec.Bound? {
       guard let text = target[name] else { return nil }
-      let bound = try Self.bound(text, name, mayBeBare: isShallow)
+      let bound = try Self.bound(text, name, mayBeBare: isShallow, isKey: target["orderBy"] == nil)
       if isByKey {
         guard case .string? = bound.value, bound.key == nil else {
           throw RESTError(.badRequest, "\(name) must be a string when ordering by key")
@@ -88,8 +88,12 @@ enum RESTQuery {
   }
 
   /// Reads `value` or `value,"key"`.
+  ///
+  /// - Parameters:
+  ///   - mayBeBare: whether a key may stand without quotes.
+  ///   - isKey: whether it can be nothing else, so that it is one also where it reads as a number.
   private static func bound(
-    _ text: String, _ name: String, mayBeBare: Bool
+    _ text: String, _ name: String, mayBeBare: Bool, isKey: Bool
   ) throws(RESTError) -> QuerySpec.Bound {
     let invalid = RESTError(.badRequest, "\(name) must be a valid JSON encoded value")
     let result: Result<QuerySpec.Bound, JSONError> = Array(text.utf8).withUnsafeBytes { raw in
@@ -108,7 +112,8 @@ enum RESTQuery {
     switch result {
     case .success(let bound):
       if case .deferred? = bound.value { throw invalid }
-      return bound
+      if case .string? = bound.value { return bound }
+      return mayBeBare && isKey && Key.isValid(text) ? QuerySpec.Bound(.string(text)) : bound
     case .failure:
       guard mayBeBare, Key.isValid(text) else { throw invalid }
       return QuerySpec.Bound(.string(text))

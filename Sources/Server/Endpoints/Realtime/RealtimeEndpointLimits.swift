@@ -2,6 +2,7 @@
 
 public import NIOCore
 public import RealtimeModel
+import RealtimeWire
 
 /// What one connection to the Realtime Database may take.
 public struct RealtimeEndpointLimits: Sendable {
@@ -31,11 +32,14 @@ public struct RealtimeEndpointLimits: Sendable {
   /// From this size on, as an estimate of its JSON, what a client is told is encoded beside the event loop. Encoding
   /// this much takes about a third of a millisecond, some ten times what going aside costs.
   public var loopEncodingBytes = 64 * 1024
-  /// Most bytes of one query's text, which is kept as long as its listen.
+  /// Most bytes of one query's text, which is kept as long as its listen stands.
   public var queryTextBytes = 64 * 1024
-  /// How long a WebSocket may be silent before it is asked for a sign of life.
-  public var pingAfter = TimeAmount.seconds(45)
-  /// How long a WebSocket may be silent before it counts as lost.
+  /// Most pieces of one message on a WebSocket, which is what every client can count. What needs more is refused.
+  public var socketPieces = MessageSplitter.maximumPieces
+  /// How long a WebSocket may be silent, both ways, before it is asked for a sign of life. Clients give one themselves
+  /// after 45 s, on iOS after 50 s at the most, and the Admin SDK for Java breaks a connection on which it is asked.
+  public var pingAfter = TimeAmount.seconds(60)
+  /// How long a WebSocket may be silent, or not confirm what it was sent, before it counts as lost.
   public var lostAfter = TimeAmount.seconds(75)
   /// The pings, and the pieces of messages with nothing in them, that a WebSocket may send; a piece of a message brings one.
   public var socketCredit = PeerCreditLimits(initial: 2_000, perSecond: 500, maximum: 2_000)

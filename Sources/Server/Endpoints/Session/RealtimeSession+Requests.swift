@@ -15,8 +15,7 @@ extension RealtimeSession {
     switch request.action {
     case .listen(let listen): self.listen(listen, number, connection)
     case .unlisten(let path, _, let tag):
-      if let tag { queryTexts[tag] = nil }
-      willBeAnswered()
+      willBeAnswered(.unlisten(SessionListens.Name(path: path, tag: tag)))
       connection.unlisten(path, tag: tag, request: number)
     case .get(let path, let query):
       willBeAnswered()
@@ -63,23 +62,15 @@ extension RealtimeSession {
         return reply(ServerResponse(number, error).json())
       }
     }
-    if let tag = listen.tag, let text = listen.queryText {
-      // The text is kept until the listen ends, also where the engine refuses it, so it is bounded here.
-      let limits = endpoint.limits.data
-      guard text.count <= endpoint.limits.queryTextBytes,
-        queryTexts.count < limits.listensPerConnection || queryTexts[tag] != nil
-      else {
-        let error = RealtimeError(
-          .failure,
-          "a query may have \(endpoint.limits.queryTextBytes) bytes, a connection "
-            + "\(limits.listensPerConnection) of them")
-        return reply(ServerResponse(number, error).json())
-      }
-      queryTexts[tag] = text
+    let text = listen.tag == nil ? nil : listen.queryText
+    let most = endpoint.limits.queryTextBytes
+    if let text, text.count > most {
+      return reply(ServerResponse(number, RealtimeError(.failure, "a query may have \(most) bytes")).json())
     }
-    willBeAnswered()
+    willBeAnswered(.listen(SessionListens.Name(path: listen.path, tag: listen.tag), queryText: text))
+    // Without a hash nobody knows what the client holds: it is told also that there is nothing.
     connection.listen(
-      listen.path, query: listen.query, tag: listen.tag, hash: listen.hash ?? "", compoundHash: compoundHash,
+      listen.path, query: listen.query, tag: listen.tag, hash: listen.hash, compoundHash: compoundHash,
       request: number)
   }
 

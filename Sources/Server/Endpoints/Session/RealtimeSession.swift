@@ -23,8 +23,8 @@ final class RealtimeSession {
   /// Requests handed to the engine, and answers that came back.
   private(set) var submitted = 0
   private(set) var answered = 0
-  /// The bytes of the requests that the engine has not answered, in order, and their sum.
-  private var sizes = CircularBuffer<Int>(initialCapacity: 0)
+  /// The requests that the engine has not answered, in order, with their bytes, and the sum of these.
+  private var outstanding = CircularBuffer<(size: Int, request: SessionListens.Request)>(initialCapacity: 0)
   private(set) var outstandingBytes = 0
   /// The bytes of the message being handled.
   private var messageBytes = 0
@@ -34,8 +34,7 @@ final class RealtimeSession {
   private var waiting: [(after: Int, place: Int, message: ByteBuffer)] = []
   /// What the engine's plain success means for requests that promise more than that.
   var successTexts: [Int64: [UInt8]] = [:]
-  /// The query objects of filtered listens, as they were sent, by tag.
-  var queryTexts: [Int64: [UInt8]] = [:]
+  private var listens = SessionListens()
 
   init(_ endpoint: RealtimeEndpoint, form: MessageForm) {
     self.endpoint = endpoint
@@ -100,20 +99,19 @@ final class RealtimeSession {
     perform(request, on: connection)
   }
 
-  /// Answers a message that is too large to be kept, of which only the beginning is there.
-  func receiveOversized(beginning: [UInt8]) {
-    let number = beginning.withUnsafeBytes { ClientMessage.requestNumber(inBeginning: $0) }
-    if let number {
-      reply(ServerResponse(number, .writeTooBig).json())
+  /// Answers a message that was too large to be kept, by the number of its request.
+  func receiveOversized(request: Int64?) {
+    if let request {
+      reply(ServerResponse(request, .writeTooBig).json())
     } else {
       transport?.refuse("The message is too large.", code: 1009)
     }
   }
 
   /// Counts a request that the engine will answer.
-  func willBeAnswered() {
+  func willBeAnswered(_ request: SessionListens.Request = .other) {
     submitted += 1
-    sizes.append(messageBytes)
+    outstanding.append((messageBytes, request))
     outstandingBytes += messageBytes
   }
 
@@ -146,7 +144,7 @@ extension RealtimeSession: LoopReceiver {
       received += 1
       switch output {
       case .push(let push): self.push(push)
-      case .response(let request, let response): answer(bytes(of: response, to: request))
+      case .response(let request, let response): answer(request, response)
       case .ended:
         transport?.sessionWasTakenOver()
         return
@@ -175,7 +173,8 @@ extension RealtimeSession: LoopReceiver {
     switch output {
     // The push has kept what was encoded.
     case .push(let push): self.push(push)
-    case .response(let request, _): answer(encoded ?? failure(.tooBig, request))
+    case .response(let request, let response):
+      answer(request, encoded == nil ? .failure(.tooBig) : response, encoded)
     case .ended: break
     }
     writeOwnAnswers()
@@ -184,10 +183,18 @@ extension RealtimeSession: LoopReceiver {
   }
 
   /// Writes the engine's answer to the oldest request.
-  private func answer(_ message: ByteBuffer) {
+  private func answer(_ request: Int64, _ response: RealtimeResponse, _ encoded: ByteBuffer? = nil) {
     answered += 1
-    outstandingBytes -= sizes.popFirst() ?? 0
-    transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
+    guard let (size, asked) = outstanding.popFirst() else { return }
+    outstandingBytes -= size
+    switch listens.outcome(of: asked, response) {
+    case .answer(let response):
+      var message = encoded ?? bytes(of: response, to: request)
+      if transport?.takes(message) == false { message = failure(.tooBig, request) }
+      transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
+    case .cancel(let name, let queryText): cancel(name, queryText)
+    case .nothing: break
+    }
   }
 
   /// Writes those of the session's own answers before which nothing is left.
@@ -200,18 +207,48 @@ extension RealtimeSession: LoopReceiver {
 
   private func push(_ push: RealtimePush) {
     if case .cancel = push.body {
-      let query = push.tag.flatMap { queryTexts.removeValue(forKey: $0) }
-      if let bytes = form.bytes(ServerPush.cancel(path: push.path, queryText: query).json()) {
-        transport?.write(bytes, counted: false)
-      }
+      // Of one that ended because of its size the client was told.
+      let name = SessionListens.Name(path: push.path, tag: push.tag)
+      if let listen = listens.remove(name) { cancel(name, listen.queryText) }
       return
     }
+    guard listens.wants(push) else { return }
     let encoded = form.encoded(push)
-    if let bytes = encoded.bytes {
+    if let bytes = encoded.bytes, transport?.takes(bytes) ?? true {
       transport?.write(bytes, counted: encoded.mustBeCounted())
     } else {
-      // More pieces than a client can count; going on without it would show it a state that never was.
-      transport?.refuse(RealtimeError.tooBig.message, code: 1009)
+      end(toldBy: push)
+    }
+  }
+
+  /// Ends what would be told a push that has more pieces than a client can count: going on without it would show the
+  /// client a state that never was.
+  private func end(toldBy push: RealtimePush) {
+    if push.isFirst {
+      guard !outstanding.isEmpty, case .listen(let name, _) = outstanding[outstanding.startIndex].request
+      else { return }
+      outstanding[outstanding.startIndex].request = .tooLarge(name)
+      listens.remove(name)
+      return endInEngine(name)
+    }
+    for (name, queryText) in listens.remove(toldBy: push) {
+      cancel(name, queryText)
+      endInEngine(name)
+    }
+  }
+
+  private func endInEngine(_ name: SessionListens.Name) {
+    guard let connection else { return }
+    listens.willEnd()
+    messageBytes = 0
+    willBeAnswered(.end(name))
+    connection.unlisten(name.path, tag: name.tag, request: 0)
+  }
+
+  /// Tells the client that a listen has ended.
+  private func cancel(_ name: SessionListens.Name, _ queryText: [UInt8]?) {
+    if let bytes = form.bytes(ServerPush.cancel(path: name.path, queryText: queryText).json()) {
+      transport?.write(bytes, counted: false)
     }
   }
 

@@ -10,6 +10,8 @@ protocol SessionTransport: AnyObject {
   ///
   /// - Parameter counted: whether the bytes count in what the server holds until they have gone out.
   func write(_ message: ByteBuffer, counted: Bool)
+  /// Whether a message in the session's form can go this way.
+  func takes(_ message: ByteBuffer) -> Bool
   /// Has the messages taken so far leave.
   func flush()
   /// Hears that the engine has answered requests, so that more may be taken.
@@ -28,6 +30,8 @@ protocol SessionTransport: AnyObject {
 }
 
 extension SessionTransport {
+  /// Frames that could be made can be sent.
+  func takes(_ message: ByteBuffer) -> Bool { true }
   /// A transport that says nothing of its peer is told everything at once.
   var isBehind: Bool { false }
   /// One that is never behind has nothing waiting.
@@ -36,15 +40,15 @@ extension SessionTransport {
 
 /// The form in which a transport takes messages.
 enum MessageForm: Sendable {
-  /// The frames of a WebSocket, headers included.
-  case frames
+  /// The frames of a WebSocket, headers included, where a client counts so many pieces of a message.
+  case frames(pieces: Int)
   /// The JSON text.
   case text
 
   /// A message in this form; nil if it has more pieces than a client can count.
   func bytes(_ message: [UInt8]) -> ByteBuffer? {
     switch self {
-    case .frames: SocketFrames(message: message)?.bytes
+    case .frames(let pieces): SocketFrames(message: message, pieces: pieces)?.bytes
     case .text: ByteBuffer(bytes: message)
     }
   }
@@ -52,7 +56,7 @@ enum MessageForm: Sendable {
   /// A push in this form, made once for all listeners that are told the same.
   func encoded(_ push: RealtimePush) -> EncodedPush {
     switch self {
-    case .frames: SocketFrames.encoded(push)
+    case .frames(let pieces): SocketFrames.encoded(push, pieces: pieces)
     case .text:
       push.encoded(as: PushText.self) { PushText(push: EncodedPush(ByteBuffer(bytes: $0.message))) }.push
     }
@@ -61,7 +65,8 @@ enum MessageForm: Sendable {
   /// A request's plain success in this form, the most frequent message of all.
   func success(_ request: Int64) -> ByteBuffer {
     var buffer = ByteBuffer()
-    buffer.writeSuccess(request: request, framed: self == .frames)
+    let isFramed = if case .frames = self { true } else { false }
+    buffer.writeSuccess(request: request, framed: isFramed)
     return buffer
   }
 

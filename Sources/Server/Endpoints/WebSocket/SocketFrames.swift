@@ -11,10 +11,10 @@ struct SocketFrames: Sendable {
   let bytes: ByteBuffer
 
   /// Frames a message; `nil` if it has more pieces than a client can count.
-  init?(message: [UInt8]) {
+  init?(message: [UInt8], pieces most: Int = MessageSplitter.maximumPieces) {
     var buffer = ByteBuffer()
     let fits = message.withUnsafeBytes { raw in
-      guard let pieces = MessageSplitter.pieces(of: raw) else { return false }
+      guard let pieces = MessageSplitter.pieces(of: raw, maximum: most) else { return false }
       buffer.reserveCapacity(raw.count + 10 * (pieces.count + 1))
       if pieces.count > 1 { buffer.writeTextFrame(String(pieces.count).utf8) }
       for piece in pieces {
@@ -28,9 +28,9 @@ struct SocketFrames: Sendable {
   }
 
   /// The frames of a push, made once for all who are told it.
-  static func encoded(_ push: RealtimePush) -> EncodedPush {
-    push.encoded(as: Encoded.self) { push in
-      Encoded(push: EncodedPush(SocketFrames(message: push.message)?.bytes))
+  static func encoded(_ push: RealtimePush, pieces: Int) -> EncodedPush {
+    push.encoded(as: Encoded.self, variant: pieces) { push in
+      Encoded(push: EncodedPush(SocketFrames(message: push.message, pieces: pieces)?.bytes))
     }.push
   }
 

@@ -6,6 +6,11 @@
 //      beyond its budget ends the connection.
 //   2. A silent connection is asked, then ended; whatever ends it, its user is told once.
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
 import Logging
 import NIOCore
 import NIOWebSocket
@@ -18,8 +23,8 @@ protocol SocketUser: AnyObject {
   func begin(_ socket: SocketHandler, on eventLoop: any EventLoop)
   /// Takes a message.
   func receive(_ message: UnsafeRawBufferPointer, from socket: SocketHandler)
-  /// Takes the beginning of a message that is too large to be kept.
-  func receiveOversized(beginning: [UInt8])
+  /// Hears of a message that was too large to be kept, with the number of its request if that can be told.
+  func receiveOversized(request: Int64?)
   /// Whether as many requests wait for answers as may; with `half`, whether more than half of that.
   func isFull(half: Bool) -> Bool
   /// The bytes of the requests that are not answered.
@@ -62,6 +67,7 @@ final class SocketHandler: ChannelDuplexHandler {
   private var isClosing = false
   private var isDraining = false
   private var lastRead = NIODeadline.now()
+  private var lastWritten = NIODeadline.now()
   private var pinged = false
   /// For pings, and pieces of messages with nothing in them.
   private var credit: PeerCredit
@@ -86,6 +92,7 @@ final class SocketHandler: ChannelDuplexHandler {
     self.context = context
     user?.begin(self, on: context.eventLoop)
     flush()
+    giveUpUnconfirmed(context)
     watch(context)
   }
 
@@ -124,14 +131,19 @@ final class SocketHandler: ChannelDuplexHandler {
   }
 
   /// Looks after the connection from time to time: asks a silent peer, and gives a lost one up.
+  ///
+  /// What is told to the peer counts as life: clients send their own sign of it only where nothing went either way, and
+  /// the Admin SDK for Java breaks a connection on which it is sent a ping. A peer that is gone confirms nothing of what
+  /// it is told, which the system finds (``giveUpUnconfirmed(_:)``); one that reads nothing fills its budget.
   private func watch(_ context: ChannelHandlerContext) {
     let limits = endpoint.limits
     let next = pinged ? limits.lostAfter : limits.pingAfter
-    context.eventLoop.assumeIsolated().scheduleTask(deadline: lastRead + next) { [weak self] in
+    let deadline = max(lastRead, lastWritten) + next
+    context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
       guard let self, let context = self.context else { return }
       // A peer that is not read because the engine is busy with its requests is not silent.
       if self.user?.isFull(half: true) ?? false { self.lastRead = .now() }
-      let silence = NIODeadline.now() - self.lastRead
+      let silence = NIODeadline.now() - max(self.lastRead, self.lastWritten)
       if silence >= limits.lostAfter {
         context.close(promise: nil)
         return
@@ -144,6 +156,18 @@ final class SocketHandler: ChannelDuplexHandler {
       }
       self.watch(context)
     }
+  }
+
+  /// Lets the system close the connection when the peer has not confirmed what it was sent for as long as it may be
+  /// silent (RFC 5482). Systems without the option do so after a quarter of an hour.
+  private func giveUpUnconfirmed(_ context: ChannelHandlerContext) {
+    #if os(Linux)
+      let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)
+      let option = ChannelOptions.Types.SocketOption(level: .tcp, name: .init(rawValue: TCP_USER_TIMEOUT))
+      context.channel.setOption(option, value: milliseconds).whenFailure { [log = endpoint.log] error in
+        log.debug("the connection keeps the system's time for what is not confirmed: \(error)")
+      }
+    #endif
   }
 
   // MARK: Reading
@@ -226,7 +250,7 @@ final class SocketHandler: ChannelDuplexHandler {
     case .nothing: break
     case .message: frame.withUnsafeReadableBytes { user?.receive($0, from: self) }
     case .assembled(let bytes): bytes.withUnsafeBytes { user?.receive($0, from: self) }
-    case .oversized(let beginning): user?.receiveOversized(beginning: beginning)
+    case .oversized(let request): user?.receiveOversized(request: request)
     }
   }
 
@@ -320,6 +344,10 @@ extension SocketHandler: SessionTransport {
     context.flush()
     let bytes = unflushed
     unflushed = 0
+    if bytes > 0 {
+      lastWritten = .now()
+      pinged = false
+    }
     // A peer that does not read is cut off before it costs more memory than its budget.
     if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { cutOff() }
   }

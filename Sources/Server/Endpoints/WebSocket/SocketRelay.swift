@@ -11,14 +11,13 @@ final class SocketRelay: SocketUser {
   /// What came on the WebSocket for the session.
   enum Request: Sendable {
     case request(ClientRequest, size: Int)
-    case oversized(beginning: [UInt8])
+    case oversized(request: Int64?)
     case malformed(WireError)
 
     var size: Int {
       switch self {
       case .request(_, let size): size
-      case .oversized(let beginning): beginning.count
-      case .malformed: 0
+      case .oversized, .malformed: 0
       }
     }
   }
@@ -67,7 +66,7 @@ final class SocketRelay: SocketUser {
     }
   }
 
-  func receiveOversized(beginning: [UInt8]) { forward(.oversized(beginning: beginning)) }
+  func receiveOversized(request: Int64?) { forward(.oversized(request: request)) }
 
   private func forward(_ request: Request) {
     guard let session else { return }
@@ -116,8 +115,9 @@ final class SocketRelay: SocketUser {
     func deliver(_ messages: [ByteBuffer]) {
       run { relay in
         for message in messages {
-          guard let frames = SocketFrames(message: Array(message.readableBytesView)) else {
-            // Going on without it would show the client a state that never was.
+          let text = Array(message.readableBytesView)
+          guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketPieces) else {
+            // The session gives none. Going on without it would show the client a state that never was.
             relay.socket?.refuse(RealtimeError.tooBig.message, code: 1009)
             return
           }

@@ -15,7 +15,7 @@ final class SocketSession: SocketUser {
     self.endpoint = endpoint
     self.database = database
     self.request = request
-    session = RealtimeSession(endpoint, form: .frames)
+    session = RealtimeSession(endpoint, form: .frames(pieces: endpoint.limits.socketPieces))
   }
 
   func begin(_ socket: SocketHandler, on eventLoop: any EventLoop) {
@@ -28,7 +28,7 @@ final class SocketSession: SocketUser {
     if case .ping? = session.receive(message) { socket.send(ServerControl.pong.json()) }
   }
 
-  func receiveOversized(beginning: [UInt8]) { session.receiveOversized(beginning: beginning) }
+  func receiveOversized(request: Int64?) { session.receiveOversized(request: request) }
 
   func isFull(half: Bool) -> Bool { session.isFull(endpoint.limits, half: half) }
 

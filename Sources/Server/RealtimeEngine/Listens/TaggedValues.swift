@@ -16,7 +16,7 @@ struct TaggedValues {
     if let known = entries[tag]?.push, case .set(let value) = known.body, value.isIdentical(to: node) {
       return known
     }
-    let push = RealtimePush(path, .set(node.with(priority: nil)), tag: tag)
+    let push = RealtimePush(path, .set(node.with(priority: nil)), tag: tag, isFirst: true)
     entries[tag] = Entry(push: push)
     return push
   }

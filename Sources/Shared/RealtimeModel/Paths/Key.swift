@@ -31,11 +31,12 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
     }
   }
 
-  /// Wraps a bound's key from the wire, where the sentinels' texts stand for ``minimum`` and ``maximum``.
+  /// Wraps a bound's key from the wire, where the sentinels' texts stand for ``minimum`` and ``maximum``. Clients in
+  /// Java write the latter as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {
     case "[MIN_NAME]": self = .minimum
-    case "[MAX_NAME]": self = .maximum
+    case "[MAX_NAME]", "[MAX_KEY]": self = .maximum
     default: self.init(text)
     }
   }

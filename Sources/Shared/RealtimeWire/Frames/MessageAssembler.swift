@@ -15,8 +15,8 @@ public struct MessageAssembler: Sendable {
     case message
     /// The frame was the last piece of this message.
     case assembled([UInt8])
-    /// The frame ended a message that is too large; only its beginning is left.
-    case oversized(beginning: [UInt8])
+    /// The frame ended a message that is too large, with this number if it is a request that can be told.
+    case oversized(request: Int64?)
   }
 
   /// The most bytes a message put together from pieces may have.
@@ -25,13 +25,10 @@ public struct MessageAssembler: Sendable {
   private enum State: Sendable {
     case idle
     case assembling(remaining: Int, bytes: [UInt8])
-    case discarding(remaining: Int, beginning: [UInt8])
+    case discarding(remaining: Int, number: RequestNumber)
   }
 
   private var state = State.idle
-
-  /// How much of an oversized message is kept; enough to find the number of its request.
-  private static let keptBeginning = 4096
 
   /// Creates a receiver of messages up to `maximumBytes`.
   public init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
@@ -39,8 +36,8 @@ public struct MessageAssembler: Sendable {
   /// The bytes that are kept of a message that is not whole.
   public var heldBytes: Int {
     switch state {
-    case .idle: 0
-    case .assembling(_, let bytes), .discarding(_, let bytes): bytes.count
+    case .idle, .discarding: 0
+    case .assembling(_, let bytes): bytes.count
     }
   }
 
@@ -54,20 +51,15 @@ public struct MessageAssembler: Sendable {
       if frame.isEmpty { return .nothing }
       guard let count = Self.count(frame) else { return .message }
       if count > MessageSplitter.maximumPieces {
-        state = .discarding(remaining: count, beginning: [])
+        state = .discarding(remaining: count, number: RequestNumber())
       } else if count > 0 {
         state = .assembling(remaining: count, bytes: [])
       }
       return .nothing
     case .assembling(let remaining, var bytes):
       return add(frame, to: &bytes, remaining: remaining)
-    case .discarding(let remaining, var beginning):
-      if beginning.count < Self.keptBeginning {
-        beginning.append(contentsOf: frame.prefix(Self.keptBeginning - beginning.count))
-      }
-      if remaining == 1 { return .oversized(beginning: beginning) }
-      state = .discarding(remaining: remaining - 1, beginning: beginning)
-      return .nothing
+    case .discarding(let remaining, let number):
+      return discard(frame, number, remaining: remaining)
     }
   }
 
@@ -75,15 +67,23 @@ public struct MessageAssembler: Sendable {
     _ frame: UnsafeRawBufferPointer, to bytes: inout [UInt8], remaining: Int
   ) -> Received {
     if bytes.count + frame.count > maximumBytes {
-      bytes.append(contentsOf: frame.prefix(max(0, Self.keptBeginning - bytes.count)))
-      let beginning = Array(bytes.prefix(Self.keptBeginning))
-      if remaining == 1 { return .oversized(beginning: beginning) }
-      state = .discarding(remaining: remaining - 1, beginning: beginning)
-      return .nothing
+      var number = RequestNumber()
+      bytes.withUnsafeBytes { number.scan($0) }
+      return discard(frame, number, remaining: remaining)
     }
     bytes.append(contentsOf: frame)
     if remaining == 1 { return .assembled(bytes) }
     state = .assembling(remaining: remaining - 1, bytes: bytes)
+    return .nothing
+  }
+
+  private mutating func discard(
+    _ frame: UnsafeRawBufferPointer, _ number: RequestNumber, remaining: Int
+  ) -> Received {
+    var number = number
+    number.scan(frame)
+    if remaining == 1 { return .oversized(request: number.value) }
+    state = .discarding(remaining: remaining - 1, number: number)
     return .nothing
   }
 

@@ -28,12 +28,19 @@ public enum MessageSplitter {
       let width = byte >= 0xF0 ? 2 : 1
       if units + width > length {
         pieces.append(start..<index)
+        if pieces.count == maximum { return nil }
         start = index
         units = 0
       }
       units += width
     }
     pieces.append(start..<message.count)
-    return pieces.count <= maximum ? pieces : nil
+    return pieces
+  }
+
+  /// Whether a message has no more pieces than a peer takes.
+  public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumPieces) -> Bool {
+    // A character has at least as many bytes as units, and a piece lacks at most half a pair.
+    message.count <= (pieceLength - 1) * maximum || pieces(of: message, maximum: maximum) != nil
   }
 }

@@ -79,7 +79,7 @@ public struct ListenRequest: Sendable, Equatable {
   public var query: QuerySpec
   /// The client's number of a query that filters.
   public var tag: Int64?
-  /// The hash of what the client has; empty or absent when it has nothing.
+  /// The hash of what the client has; empty when it has nothing, absent when it does not say, as the C++ SDK's listens.
   public var hash: String?
   /// Hashes of ranges of what the client has, from clients that understand range merges.
   public var compoundHash: CompoundHashFields?

@@ -15,37 +15,27 @@ extension ClientMessage {
     do throws(JSONError) {
       self = try Self.read(bytes, limits)
     } catch {
-      throw WireError(error)
+      // What cannot be read may be a request's body that stands before its number.
+      guard error.code != .unexpectedType, let number = Self.requestNumber(in: bytes),
+        let message = try? Self.read(bytes, limits, number)
+      else { throw WireError(error) }
+      self = message
     }
   }
 
-  /// The number of the request that a message begins with, even if the rest of it is missing.
-  ///
-  /// For messages that are too large to be kept whole.
-  public static func requestNumber(inBeginning bytes: UnsafeRawBufferPointer) -> Int64? {
-    var number: Int64?
-    do throws(JSONError) {
-      var reader = try JSONReader(unsafeBytes: bytes)
-      try reader.beginObject()
-      while let key = try reader.nextKey() {
-        guard key == "d" else {
-          try reader.skipValue()
-          continue
-        }
-        try reader.beginObject()
-        while let key = try reader.nextKey() {
-          if key == "r" { number = try reader.optionalInt() } else { try reader.skipValue() }
-        }
-      }
-    } catch {}
-    return number
+  /// The number of the request that a message is, even if what it asks cannot be read, or its end is missing.
+  public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
+    var number = RequestNumber()
+    number.scan(bytes)
+    return number.value
   }
 
+  /// - Parameter number: the number of the request that the message is, if that is known beforehand.
   private static func read(
-    _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits
+    _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits, _ number: Int64? = nil
   ) throws(JSONError) -> ClientMessage {
     var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
-    var type: String?
+    var type = number == nil ? nil : "d"
     var later: Int?
     var found: ClientMessage?
     try reader.beginObject()
@@ -55,7 +45,7 @@ extension ClientMessage {
       case "d":
         if let type {
           var isBroken = false
-          let message = try body(type, &reader, bytes, limits, &isBroken)
+          let message = try body(type, number, &reader, bytes, limits, &isBroken)
           if isBroken { return message }
           found = message
         } else {
@@ -70,7 +60,7 @@ extension ClientMessage {
       if let later {
         var isBroken = false
         reader.rewind(to: later)
-        found = try body(type, &reader, bytes, limits, &isBroken)
+        found = try body(type, number, &reader, bytes, limits, &isBroken)
       } else if type == "c" {
         found = .control(.unknown(""))
       }
@@ -82,11 +72,11 @@ extension ClientMessage {
   /// Reads the inner object. `isBroken` tells that it was left in the middle, after an error that
   /// the message carries; then nothing after it can be read.
   private static func body(
-    _ type: String, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
-    _ isBroken: inout Bool
+    _ type: String, _ number: Int64?, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer,
+    _ limits: RealtimeLimits, _ isBroken: inout Bool
   ) throws(JSONError) -> ClientMessage {
     switch type {
-    case "d": return .request(try request(&reader, bytes, limits, &isBroken))
+    case "d": return .request(try request(number, &reader, bytes, limits, &isBroken))
     case "c": return .control(try control(&reader))
     default: throw JSONError(.unexpectedType, at: reader.offset)
     }
@@ -107,11 +97,11 @@ extension ClientMessage {
   }
 
   private static func request(
-    _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
+    _ number: Int64?, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer, _ limits: RealtimeLimits,
     _ isBroken: inout Bool
   ) throws(JSONError) -> ClientRequest {
     let start = reader.offset
-    var number: Int64?
+    var number = number
     var action: String?
     var body: Int?
     try reader.beginObject()
@@ -120,7 +110,7 @@ extension ClientMessage {
       case "r": number = try reader.optionalInt()
       case "a": action = try reader.readString()
       case "b":
-        // The usual order of fields is r, a, b; then the body is read right here, once.
+        // The usual order of fields is r, a, b; then the body is read right here, once. The C++ SDK's is a, b, r.
         if let number, let action {
           switch RequestBody.action(action, &reader, bytes, limits) {
           case .success(let value):

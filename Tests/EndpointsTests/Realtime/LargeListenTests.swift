@@ -1,0 +1,168 @@
+// Listens whose value, or a change of it, needs more pieces than a client can count: they end, and nothing else does.
+
+import NIOCore
+import RealtimeEngine
+import RealtimeModel
+import Testing
+
+@testable import Endpoints
+
+@Suite("Listens too large for a socket", .timeLimit(.minutes(5)))
+struct LargeListenTests {
+  /// Four pieces, of 16,384 characters each, are the most.
+  private static var limits: RealtimeEndpointLimits {
+    var limits = RealtimeEndpointLimits.standard
+    limits.socketPieces = 4
+    return limits
+  }
+
+  private static let large = "\"" + String(repeating: "x", count: 5 * 16_384) + "\""
+  private static let tooBig = #""b":{"s":"too_big","d":"\#(RealtimeError.tooBig.message)"}"#
+
+  private static func put(_ server: RealtimeTestServer, _ path: String, _ value: String) async throws {
+    let answer = try await server.rest("PUT", "/\(path).json?ns=demo&print=silent", body: value)
+    #expect(answer.status == 204, "\(answer)")
+  }
+
+  @Test("a listen on what no message can hold is answered so by its number, and everything else goes on")
+  func first() async throws {
+    try await RealtimeTestServer.run(limits: Self.limits) { server in
+      try await Self.put(server, "big/x", Self.large)
+      let socket = try await RawSocket.open(server)
+      let query = #""q":{"i":".key","sp":"a"}"#
+      try await socket.play(
+        [
+          #"{"r":1,"a":"q","b":{"p":"/small","h":""}}"#, #"{"r":2,"a":"q","b":{"p":"/big","h":""}}"#,
+          #"{"r":3,"a":"q","b":{"p":"/big",\#(query),"t":1,"h":""}}"#, #"{"r":4,"a":"g","b":{"p":"/big"}}"#,
+          #"{"r":5,"a":"p","b":{"p":"/small","d":1}}"#,
+        ],
+        expect: [
+          #"{"r":1,"b":{"s":"ok","d":{}}}"#, #"{"r":2,\#(Self.tooBig)}"#, #"{"r":3,\#(Self.tooBig)}"#,
+          #"{"r":4,\#(Self.tooBig)}"#, #"{"a":"d","b":{"p":"small","d":1}}"#,
+          #"{"r":5,"b":{"s":"ok","d":""}}"#,
+        ])
+      // Nothing is told of what was refused; once it is smaller it can be listened to.
+      try await Self.put(server, "big", "7")
+      try await socket.play(
+        [
+          #"{"r":6,"a":"p","b":{"p":"/big","d":8}}"#, #"{"r":7,"a":"q","b":{"p":"/big","h":""}}"#,
+          #"{"r":8,"a":"p","b":{"p":"/big","d":9}}"#,
+        ],
+        expect: [
+          #"{"r":6,"b":{"s":"ok","d":""}}"#, #"{"a":"d","b":{"p":"big","d":8}}"#,
+          #"{"r":7,"b":{"s":"ok","d":{}}}"#, #"{"a":"d","b":{"p":"big","d":9}}"#,
+          #"{"r":8,"b":{"s":"ok","d":""}}"#,
+        ])
+    }
+  }
+
+  @Test("a filtered listen without an index is refused by the size of all of its location")
+  func unindexed() async throws {
+    try await RealtimeTestServer.run(limits: Self.limits) { server in
+      try await Self.put(server, "big", "{\"a\":{\"n\":1,\"x\":\(Self.large)},\"b\":{\"n\":2}}")
+      let socket = try await RawSocket.open(server)
+      try await socket.play(
+        [
+          #"{"r":1,"a":"q","b":{"p":"/big","q":{"i":"n","sp":2},"t":1,"h":""}}"#,
+          #"{"r":2,"a":"p","b":{"p":"/big/c","d":{"n":3}}}"#,
+        ], expect: [#"{"r":1,\#(Self.tooBig)}"#, #"{"r":2,"b":{"s":"ok","d":""}}"#])
+    }
+  }
+
+  @Test("a change that no message can hold ends the listens that it concerns, and no others")
+  func later() async throws {
+    try await RealtimeTestServer.run(limits: Self.limits) { server in
+      let socket = try await RawSocket.open(server)
+      let query = #"{"i":".key", "sp":"a"}"#
+      try await socket.play(
+        [
+          #"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#,
+          #"{"r":2,"a":"q","b":{"p":"/a","q":\#(query),"t":1,"h":""}}"#,
+          #"{"r":3,"a":"q","b":{"p":"/a/other","h":""}}"#, #"{"r":4,"a":"q","b":{"p":"/b","h":""}}"#,
+          #"{"r":5,"a":"q","b":{"p":"/b","q":\#(query),"t":2,"h":""}}"#,
+        ], expect: (1...5).map { #"{"r":\#($0),"b":{"s":"ok","d":{}}}"# })
+      // Behind it in the same breath: what the listens that end would have been told, and what others are.
+      let writer = try await RawSocket.open(server)
+      try await writer.play(
+        [
+          #"{"r":1,"a":"p","b":{"p":"/a/x","d":\#(Self.large)}}"#,
+          #"{"r":2,"a":"p","b":{"p":"/a/other","d":2}}"#, #"{"r":3,"a":"p","b":{"p":"/b/y","d":3}}"#,
+        ], expect: (1...3).map { #"{"r":\#($0),"b":{"s":"ok","d":""}}"# })
+      var told: [String] = []
+      for _ in 0..<5 { told.append(try await socket.next()) }
+      #expect(
+        Set(told) == [
+          #"{"a":"c","b":{"p":"a"}}"#, #"{"a":"c","b":{"p":"a","q":[\#(query)]}}"#,
+          #"{"a":"d","b":{"p":"a/other","d":2}}"#, #"{"a":"d","b":{"p":"b/y","d":3}}"#,
+          #"{"a":"d","b":{"p":"b","d":{"y":3},"t":2}}"#,
+        ], "\(told.map { $0.prefix(100) })")
+      // The client listens anew, and is refused until the value is smaller.
+      try await socket.play(
+        [
+          #"{"r":6,"a":"q","b":{"p":"/a","h":""}}"#, #"{"r":7,"a":"p","b":{"p":"/a/x","d":null}}"#,
+          #"{"r":8,"a":"q","b":{"p":"/a","h":""}}"#, #"{"r":9,"a":"p","b":{"p":"/a/x","d":1}}"#,
+        ],
+        expect: [
+          #"{"r":6,\#(Self.tooBig)}"#, #"{"r":7,"b":{"s":"ok","d":""}}"#,
+          #"{"a":"d","b":{"p":"a","d":{"other":2}}}"#, #"{"r":8,"b":{"s":"ok","d":{}}}"#,
+          #"{"a":"d","b":{"p":"a/x","d":1}}"#, #"{"r":9,"b":{"s":"ok","d":""}}"#,
+        ])
+    }
+  }
+
+  @Test("a session that moved from polls to a WebSocket is told so there; polls hold what they did")
+  func moved() async throws {
+    try await RealtimeTestServer.run(limits: Self.limits) { server in
+      try await Self.put(server, "big", Self.large)
+      var client = try await LongPollClient(server)
+      let told = try await client.send(
+        [
+          LongPollTests.data(#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#),
+          LongPollTests.data(#"{"r":2,"a":"g","b":{"p":"/big"}}"#),
+        ], awaiting: 2)
+      #expect(told == [LongPollTests.ok(1, "{}"), LongPollTests.ok(2, Self.large)])
+      let (socket, _) = try await LongPollUpgradeTests.upgrade(server, client.session)
+      _ = try await client.poll(try #require(client.pieces(of: LongPollUpgradeTests.end).first))
+      try await Self.put(server, "a/x", Self.large)
+      #expect(
+        try await LongPollUpgradeTests.text(socket) == LongPollTests.data(#"{"a":"c","b":{"p":"a"}}"#))
+      let requests = [
+        #"{"r":3,"a":"q","b":{"p":"/a","h":""}}"#, #"{"r":4,"a":"g","b":{"p":"/big"}}"#,
+        #"{"r":5,"a":"p","b":{"p":"/a/x","d":1}}"#, #"{"r":6,"a":"q","b":{"p":"/a","h":""}}"#,
+      ]
+      for request in requests {
+        try await LongPollUpgradeTests.send(socket, LongPollTests.data(request))
+      }
+      let answers = [
+        #"{"r":3,\#(Self.tooBig)}"#, #"{"r":4,\#(Self.tooBig)}"#, #"{"r":5,"b":{"s":"ok","d":""}}"#,
+        #"{"a":"d","b":{"p":"a","d":{"x":1}}}"#, #"{"r":6,"b":{"s":"ok","d":{}}}"#,
+      ]
+      for answer in answers {
+        #expect(try await LongPollUpgradeTests.text(socket) == LongPollTests.data(answer))
+      }
+      await socket.close()
+    }
+  }
+
+  @Test("the client hears of the end of a listen that it began anew before it heard of that of the old")
+  func anewMeanwhile() {
+    var listens = SessionListens()
+    let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))
+    for name in [a, b] { _ = listens.outcome(of: .listen(name, queryText: nil), .listening(warnings: [])) }
+    let push = RealtimePush("a/x", .set(.leaf(.int(1))))
+    let told = listens.remove(toldBy: push)
+    #expect(told.map(\.name) == [a])
+    listens.willEnd()
+    #expect(!listens.wants(push))
+    #expect(listens.wants(RealtimePush("b/x", .set(.leaf(.int(1))))))
+    #expect(listens.wants(RealtimePush("a", .set(.leaf(.int(1))), isFirst: true)))
+    _ = listens.outcome(of: .listen(a, queryText: nil), .listening(warnings: []))
+    #expect(listens.wants(push))
+    guard case .cancel(a, queryText: nil) = listens.outcome(of: .end(a), .done) else {
+      Issue.record("the client is told of the end")
+      return
+    }
+    let (left, stays) = (listens.remove(a), listens.remove(b))
+    #expect(left == nil && stays != nil)
+  }
+}
