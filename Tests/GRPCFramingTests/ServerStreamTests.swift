@@ -109,6 +109,24 @@ struct ServerStreamTests {
     }
   }
 
+  @Test("A message above the limit is told in its turn, and nothing from there on is kept", arguments: 0...1)
+  func oversized(flag: UInt8) throws {
+    var stream = GRPCServerStream(maximumMessageSize: 100, encodings: GRPCEncodings(["gzip"]))
+    _ = try stream.receive(headers: request([("grpc-encoding", "gzip")]), endStream: false)
+    var bytes = ByteBuffer(bytes: [0, 0, 0, 0, 1, 7, flag, 0, 0, 0, 101])
+    bytes.writeRepeatingByte(0, count: 50)
+    stream.receive(data: bytes, endStream: false)
+    #expect(try stream.next() == .message(ByteBuffer(bytes: [7])))
+    #expect(try stream.next() == .oversizedMessage(101))
+    #expect(stream.bufferedBytes == 0)
+    for end in [false, true] {
+      stream.receive(data: ByteBuffer(bytes: [0, 0, 0, 0, 0]), endStream: end)
+      #expect(stream.bufferedBytes == 0)
+      #expect(try stream.next() == nil)
+    }
+    #expect(stream.start() != nil && stream.finish(.ok) != nil)
+  }
+
   @Test("Headers beyond the limit are RESOURCE_EXHAUSTED")
   func headerList() throws {
     let headers = request([("x-long", String(repeating: "x", count: 1_000))])

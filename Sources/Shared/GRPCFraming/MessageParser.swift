@@ -17,11 +17,14 @@ public struct GRPCMessageParser: Sendable {
   /// The number of bytes before every message.
   public static let prefixLength = 5
 
-  /// A whole message.
-  struct Frame {
-    var message: ByteBuffer
-    /// Whether the message is compressed, in the encoding that the call's headers name.
-    var isPacked: Bool
+  /// What there is next.
+  enum Frame {
+    /// A whole message.
+    case message(ByteBuffer)
+    /// A whole message, compressed in the encoding that the call's headers name.
+    case packed(ByteBuffer)
+    /// A message of so many bytes, which is above the limit: neither it nor anything behind it is kept.
+    case oversized(Int)
   }
 
   /// Whether the call's headers name an encoding for messages that are marked as compressed.
@@ -57,9 +60,16 @@ public struct GRPCMessageParser: Sendable {
   /// The next whole message, or nil if more bytes are needed.
   /// - Throws: RESOURCE_EXHAUSTED for a message above the limit, INTERNAL for a compressed one, since no encoding was
   ///   agreed upon, and for a flag that gRPC does not define. Every later call throws the same.
-  public mutating func next() throws(GRPCStatus) -> ByteBuffer? { try nextFrame()?.message }
+  public mutating func next() throws(GRPCStatus) -> ByteBuffer? {
+    switch try nextFrame() {
+    case .message(let message), .packed(let message): return message
+    case .oversized(let length): throw oversized(length)
+    case nil: return nil
+    }
+  }
 
-  /// As ``next()``; tells whether the message is compressed, where the call's headers say how.
+  /// As ``next()``; tells whether the message is compressed, where the call's headers say how, and once of a message above
+  /// the limit.
   mutating func nextFrame() throws(GRPCStatus) -> Frame? {
     if let failure { throw failure }
     guard var held = pending, held.readableBytes >= Self.prefixLength,
@@ -75,17 +85,20 @@ public struct GRPCMessageParser: Sendable {
             : "The message has the flag byte \(flag), which gRPC does not define."))
     }
     guard length <= maximumMessageSize else {
-      throw fail(
-        GRPCStatus(
-          .resourceExhausted,
-          "A message of \(length) bytes exceeds the limit of \(maximumMessageSize) bytes."))
+      _ = fail(oversized(length))
+      return .oversized(length)
     }
     guard held.readableBytes - Self.prefixLength >= length else { return nil }
     pending = nil
     held.moveReaderIndex(forwardBy: Self.prefixLength)
     guard let message = held.readSlice(length: length) else { return nil }
     if held.readableBytes > 0 { pending = held }
-    return Frame(message: message, isPacked: flag == 1)
+    return flag == 1 ? .packed(message) : .message(message)
+  }
+
+  private func oversized(_ length: Int) -> GRPCStatus {
+    GRPCStatus(
+      .resourceExhausted, "A message of \(length) bytes exceeds the limit of \(maximumMessageSize) bytes.")
   }
 
   private mutating func fail(_ status: GRPCStatus) -> GRPCStatus {

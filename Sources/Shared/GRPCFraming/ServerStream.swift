@@ -15,6 +15,9 @@ public struct GRPCServerStream: Sendable {
     case message(ByteBuffer)
     /// A whole request message, compressed as the request's head says.
     case packedMessage(ByteBuffer)
+    /// A message of so many bytes, as its prefix says, which is more than the limit. It is the last event: the rest of the
+    /// request is dropped as it comes.
+    case oversizedMessage(Int)
     /// The client will send nothing more.
     case halfClose
   }
@@ -78,12 +81,23 @@ public struct GRPCServerStream: Sendable {
     if request == .open { request = .halfClosed }
   }
 
+  /// Drops what has come of the request and was not delivered, and whatever is still to come.
+  public mutating func dropRest() {
+    request = .delivered
+    parser = GRPCMessageParser()
+  }
+
   /// The next thing the client sent; nil if more bytes are needed or everything was delivered.
   /// - Throws: a framing error, with which the call must be finished.
   public mutating func next() throws(GRPCStatus) -> Event? {
     guard answer != .finished, request == .open || request == .halfClosed else { return nil }
-    if let frame = try parser.nextFrame() {
-      return frame.isPacked ? .packedMessage(frame.message) : .message(frame.message)
+    switch try parser.nextFrame() {
+    case .message(let message): return .message(message)
+    case .packed(let message): return .packedMessage(message)
+    case .oversized(let length):
+      dropRest()
+      return .oversizedMessage(length)
+    case nil: break
     }
     guard request == .halfClosed else { return nil }
     request = .delivered

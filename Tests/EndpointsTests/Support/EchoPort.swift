@@ -72,7 +72,8 @@ struct EchoPort {
           }
         },
         "Converse": .duplex { _, responder in EchoCall(responder, events) },
-      ])
+      ],
+      oversized: { bytes in GRPCStatus(.invalidArgument, bytes.map { "\($0) bytes" } ?? "Too many bytes") })
     let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), emulator: nil)
     let protocols = PortProtocols(
       http1: http.http1(limits),
@@ -107,6 +108,8 @@ private final class EchoCall: GRPCCall {
     let framed = buffer
     responder.start { [responder] in try? await responder.send(framed) }
   }
+
+  func receive(refusal: GRPCStatus) { responder.finish(refusal) }
 
   func halfClose() {
     responder.start { [responder] in responder.finish(.ok) }

@@ -44,6 +44,7 @@ struct FirestoreService: Sendable {
         "Write": .duplex { head, responder in WriteCall(self, head, responder) },
         "Listen": .duplex { head, responder in ListenCall(self, head, responder) },
       ],
+      oversized: { [requestBytes] bytes in GRPCStatus(FirestoreRequestLimits.tooLarge(bytes, requestBytes)) },
       admit: { head throws(GRPCStatus) in
         do throws(FirestoreError) {
           try authentication.admit(authorization: head.metadata("authorization"))

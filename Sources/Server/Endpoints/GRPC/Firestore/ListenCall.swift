@@ -44,6 +44,8 @@ final class ListenCall: StreamCall, Sendable {
     take(rest, refusing: message.error)
   }
 
+  func receive(refusal: GRPCStatus) { responder.finish(refusal) }
+
   /// - Parameter error: what is wrong with the target that the request adds, if that is known already.
   private func take(_ message: ByteBuffer, refusing error: FirestoreError? = nil) {
     do throws(FirestoreError) {

@@ -90,11 +90,15 @@ extension DirectRequest {
 enum FirestoreRequestLimits {
   /// Refuses a request that is too large.
   static func check(_ request: ByteBuffer, _ limit: Int) throws(FirestoreError) {
-    guard request.readableBytes <= limit else {
-      throw .invalidArgument(
-        "Request payload size exceeds the limit: \(limit) bytes. "
-          + "(The request has \(request.readableBytes) bytes.)")
-    }
+    guard request.readableBytes <= limit else { throw tooLarge(request.readableBytes, limit) }
+  }
+
+  /// The error of a request that is too large, given its bytes where they are known: one that clients do not try again,
+  /// whatever the size.
+  static func tooLarge(_ bytes: Int?, _ limit: Int) -> FirestoreError {
+    var error = FirestoreError.payloadTooLarge(limit)
+    if let bytes { error.message += " (The request has \(bytes) bytes.)" }
+    return error
   }
 
   /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.

@@ -15,7 +15,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 
 final class WriteCall: StreamCall, Sendable {
-  private typealias Received = Result<ByteBuffer, FirestoreError>
+  private typealias Received = Result<ByteBuffer, GRPCStatus>
 
   private struct State {
     var waiting = CircularBuffer<Received>()
@@ -32,7 +32,7 @@ final class WriteCall: StreamCall, Sendable {
   }
 
   private enum Step {
-    case serve(Received)
+    case serve(ByteBuffer)
     case finish(GRPCStatus)
     case wait
   }
@@ -52,7 +52,9 @@ final class WriteCall: StreamCall, Sendable {
 
   func receive(_ message: ByteBuffer) { take(.success(message)) }
 
-  func receive(_ message: UnreadableMessage) { take(.failure(message.error)) }
+  func receive(_ message: UnreadableMessage) { take(.failure(GRPCStatus(message.error))) }
+
+  func receive(refusal: GRPCStatus) { take(.failure(refusal)) }
 
   private func take(_ message: Received) {
     let (mustServe, isFull) = state.withLockedValue { state in
@@ -110,7 +112,7 @@ final class WriteCall: StreamCall, Sendable {
         return
       case .serve(let message):
         do {
-          try await serve(try WriteStreamRequest(request: message.get(), limit: service.requestBytes))
+          try await serve(try WriteStreamRequest(request: message, limit: service.requestBytes))
         } catch let error as FirestoreError {
           responder.finish(GRPCStatus(error))
           return
@@ -127,11 +129,15 @@ final class WriteCall: StreamCall, Sendable {
       state.servedBytes = 0
       if state.ended { return (.wait, false, false) }
       if state.draining { return (.finish(Self.shuttingDown), false, false) }
-      guard let message = state.waiting.popFirst() else {
+      let message: ByteBuffer
+      switch state.waiting.popFirst() {
+      case .success(let next): message = next
+      case .failure(let refusal): return (.finish(refusal), false, false)
+      case nil:
         state.isServing = false
         return (state.halfClosed ? .finish(.ok) : .wait, false, wasServed)
       }
-      state.servedBytes = Self.bytes(message)
+      state.servedBytes = message.readableBytes
       state.waitingBytes -= state.servedBytes
       let hasRoom =
         state.isPaused && state.waiting.count <= FirestoreRequestLimits.waitingMessages / 2

@@ -34,14 +34,19 @@ public struct GRPCMethods: Sendable {
   private let services: Set<String>
   /// Refuses a call by its head alone, before anything of its body is kept.
   let admit: @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void
+  /// The status of a message that is too large to be taken, given its bytes where they are known.
+  let oversized: @Sendable (Int?) -> GRPCStatus
 
   /// Names one service's methods.
-  /// - Parameter admit: throws for calls that are refused whatever they say.
+  /// - Parameters:
+  ///   - oversized: the status of a message that is too large to be taken, given its bytes where they are known.
+  ///   - admit: throws for calls that are refused whatever they say.
   public init(
-    service: String, _ methods: [String: Method],
+    service: String, _ methods: [String: Method], oversized: @escaping @Sendable (Int?) -> GRPCStatus,
     admit: @escaping @Sendable (GRPCRequestHead) throws(GRPCStatus) -> Void = { _ in }
   ) {
     self.admit = admit
+    self.oversized = oversized
     self.methods = Dictionary(uniqueKeysWithValues: methods.map { ("/\(service)/\($0.key)", $0.value) })
     self.services = [service]
   }
@@ -64,6 +69,8 @@ public struct GRPCMethods: Sendable {
 public protocol GRPCCall: AnyObject {
   /// Takes the next request message.
   func receive(_ message: ByteBuffer)
+  /// The next message is too large to be taken: the call ends with this status, in the message's turn. Nothing follows.
+  func receive(refusal: GRPCStatus)
   /// The client will send nothing more. The call goes on until it is finished through its responder.
   func halfClose()
   /// The server is about to stop: finish as soon as what is under way is answered.

@@ -11,7 +11,8 @@ extension GRPCEncodings {
 }
 
 extension GRPCStreamHandler {
-  /// Unpacks a message; nil if that goes on elsewhere, or the call has ended since there is no room for it.
+  /// Unpacks a message; nil if that goes on elsewhere, the call has ended since there is no room for it, or a conversation
+  /// was told that it is too large.
   func unpack(_ packed: ByteBuffer) throws(GRPCStatus) -> ByteBuffer? {
     guard let context else { return nil }
     let limit = connection.limits.maximumMessageSize
@@ -19,13 +20,14 @@ extension GRPCStreamHandler {
     do throws(Inflation.Failure) {
       if let message = try Inflation.atOnce(packed, packing, limit: limit) { return message }
     } catch {
-      throw GRPCStatus(error, limit)
+      try refuse(error)
+      return nil
     }
     packedBytes = packed.readableBytes
     account()
     if case .ended = phase { return nil }
     let job = InflationQueue.Job(packed, packing, limit: limit, on: context.eventLoop) { outcome in
-      self.unpacked(outcome.mapError { GRPCStatus($0, limit) })
+      self.unpacked(outcome)
     }
     unpacking = job
     connection.inflations.add(job)
@@ -39,27 +41,29 @@ extension GRPCStreamHandler {
   }
 
   /// Goes on with a message that was unpacked elsewhere.
-  private func unpacked(_ message: Result<ByteBuffer, GRPCStatus>) {
+  private func unpacked(_ outcome: Result<ByteBuffer, Inflation.Failure>) {
     unpacking = nil
     packedBytes = 0
     do throws(GRPCStatus) {
-      try takeUnpacked(message.get())
-      // The only message of a request was kept until that was whole.
-      try startWhole()
+      switch outcome {
+      case .success(let message):
+        try takeUnpacked(message)
+        // The only message of a request was kept until that was whole.
+        try startWhole()
+      case .failure(let failure): try refuse(failure)
+      }
     } catch {
       return fail(error)
     }
     deliver()
   }
-}
 
-extension GRPCStatus {
-  /// The status of a message that was not unpacked.
-  fileprivate init(_ failure: Inflation.Failure, _ limit: Int) {
+  /// Refuses a message that was not unpacked.
+  private func refuse(_ failure: Inflation.Failure) throws(GRPCStatus) {
     switch failure {
-    case .tooLarge:
-      self.init(.resourceExhausted, "A message exceeds the limit of \(limit) bytes once it is unpacked.")
-    case .damaged(let reason): self.init(.internal, "The compressed message cannot be unpacked: \(reason).")
+    case .tooLarge: try refuse(nil)
+    case .damaged(let reason):
+      throw GRPCStatus(.internal, "The compressed message cannot be unpacked: \(reason).")
     }
   }
 }

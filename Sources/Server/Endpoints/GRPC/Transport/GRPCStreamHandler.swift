@@ -180,6 +180,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
         case (.collecting, .packedMessage(let packed)):
           try take(packed)
           requestIsPacked = true
+        case (_, .oversizedMessage(let bytes)): try refuse(bytes)
         case (.duplex(let call), .halfClose): call.halfClose()
         case (.collecting, .halfClose): try startWhole()
         default: return
@@ -197,6 +198,15 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       throw GRPCStatus(.internal, "The method takes one request message, and more arrived.")
     }
     request = message
+  }
+
+  /// Refuses a message above the limit, and drops the rest of the request as it comes. A conversation ends in the message's
+  /// turn: clients take its end for the answer to the first message that was not answered.
+  func refuse(_ bytes: Int?) throws(GRPCStatus) {
+    let refusal = connection.methods.oversized(bytes)
+    guard case .duplex(let call) = phase else { throw refusal }
+    stream.dropRest()
+    call.receive(refusal: refusal)
   }
 
   /// Runs the method on its request, which is whole, once that is unpacked.
