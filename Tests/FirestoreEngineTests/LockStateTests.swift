@@ -18,7 +18,7 @@ private struct PlainLocks {
 
   var held: [LockTable.Owner: Held] = [:]
   var flights: [UInt64: LockTable.Footprint] = [:]
-  var queue: [(id: UInt64, request: LockTable.Request)] = []
+  var queue: [(id: UInt64, request: LockTable.Request, deadline: UInt64)] = []
 
   func isBlocked(_ request: LockTable.Request, at position: Int) -> Bool {
     switch request {
@@ -37,11 +37,7 @@ private struct PlainLocks {
         return true
       }
       for flight in flights.values where meets(all(flight), read.ranges) { return true }
-      if let own = held[read.owner], read.keys.allSatisfy({ own.keys.contains($0) }),
-        read.ranges.allSatisfy({ own.asked.contains($0) || covers(own.scanned, $0) })
-      {
-        return false
-      }
+      if holdsAll(read) { return false }
       for waiter in queue[..<position] {
         guard case .read(let other) = waiter.request, other.owner != read.owner,
           read.mode == .exclusive || other.mode == .exclusive
@@ -55,7 +51,8 @@ private struct PlainLocks {
         }
       }
       return false
-    case .write(let owner, let footprint):
+    case .write(let write):
+      let (owner, footprint) = (write.owner, write.footprint)
       for (holder, other) in held where holder != owner {
         if footprint.keys.contains(where: { other.keys.contains($0) }) { return true }
         if meets(all(footprint), other.ranges) { return true }
@@ -69,7 +66,24 @@ private struct PlainLocks {
         }
       }
       return false
+    case .turn(_, let writes): return queue.contains { writes.contains($0.id) }
     }
+  }
+
+  func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
+    if holdsAll(read) { return [] }
+    let writes = queue.filter { waiter in
+      guard case .write(let write) = waiter.request, write.owner == nil else { return false }
+      let isMet = read.keys.contains { write.footprint.keys.contains($0) }
+      return waiter.deadline <= moment && (isMet || meets(all(write.footprint), read.ranges))
+    }
+    return Set(writes.map(\.id))
+  }
+
+  private func holdsAll(_ read: LockTable.ReadRequest) -> Bool {
+    guard let own = held[read.owner] else { return false }
+    return read.keys.allSatisfy { own.keys.contains($0) }
+      && read.ranges.allSatisfy { own.asked.contains($0) || covers(own.scanned, $0) }
   }
 
   private func all(_ footprint: LockTable.Footprint) -> [Key] {
@@ -92,29 +106,22 @@ private struct PlainLocks {
   }
 
   mutating func take(_ request: LockTable.Request) {
-    guard case .read(let read) = request else { return }
-    held[read.owner, default: Held(mode: read.mode)].keys += read.keys
-    held[read.owner]?.asked += read.ranges
+    switch request {
+    case .read(let read):
+      held[read.owner, default: Held(mode: read.mode)].keys += read.keys
+      held[read.owner]?.asked += read.ranges
+    case .write(let write): flights[write.writer] = write.footprint
+    case .turn: break
+    }
   }
 
-  /// Looks through the queue until nobody in it can be granted.
+  /// Grants the first in the queue that can be granted, until there is none.
   mutating func settle() -> [UInt64] {
     var granted: [UInt64] = []
-    while case let more = pass(), !more.isEmpty { granted += more }
-    return granted
-  }
-
-  private mutating func pass() -> [UInt64] {
-    var granted: [UInt64] = []
-    var position = 0
-    while position < queue.count {
-      if isBlocked(queue[position].request, at: position) {
-        position += 1
-      } else {
-        let waiter = queue.remove(at: position)
-        take(waiter.request)
-        granted.append(waiter.id)
-      }
+    while let position = queue.indices.first(where: { !isBlocked(queue[$0].request, at: $0) }) {
+      let waiter = queue.remove(at: position)
+      take(waiter.request)
+      granted.append(waiter.id)
     }
     return granted
   }
@@ -122,7 +129,7 @@ private struct PlainLocks {
 
 @Suite(.timeLimit(.minutes(10))) struct LockStateTests {
   @Test("random requests are granted, and wait, as the rules say", arguments: 0..<20)
-  func againstPlainRules(seed: UInt64) {
+  func againstPlainRules(seed: UInt64) throws {
     var source = RandomRanges(seed: seed + 100)
     func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
     var state = LockTable.State()
@@ -135,34 +142,36 @@ private struct PlainLocks {
       switch below(10) {
       case 0..<4:
         let owner = owners[below(owners.count)]
+        let id = next
+        next += 1
         let request: LockTable.Request
         if below(3) > 0 {
-          request = .read(
-            LockTable.ReadRequest(
-              owner: owner, mode: mode(owner), keys: (0..<below(3)).map { _ in source.key() },
-              ranges: (0..<below(2)).map { _ in source.filledRange() }))
+          let read = LockTable.ReadRequest(
+            owner: owner, mode: mode(owner), keys: (0..<below(3)).map { _ in source.key() },
+            ranges: (0..<below(2)).map { _ in source.filledRange() })
+          let moment = UInt64(below(4))
+          let writes = plain.writes(meeting: read, endingBy: moment)
+          #expect(state.writes(meeting: read, endingBy: moment) == writes)
+          request = writes.isEmpty || below(2) == 0 ? .read(read) : .turn(owner, after: writes)
         } else {
           let footprint = LockTable.Footprint(
             keys: (0...below(2)).map { _ in source.key() },
             entries: [(0..<below(3)).map { _ in source.key() }])
-          request = .write(below(2) == 0 ? nil : owner, footprint)
+          request = .write(
+            LockTable.WriteRequest(writer: id, owner: below(2) == 0 ? nil : owner, footprint: footprint))
         }
-        let id = next
-        next += 1
+        let deadline = UInt64(below(4))
         let isBlocked = plain.isBlocked(request, at: plain.queue.count)
         if let witness = state.blocker(of: request, before: id) {
           #expect(isBlocked)
-          state.append(LockTable.Waiter(id: id, request: request) { _ in }, witness: witness)
-          plain.queue.append((id, request))
+          let waiter = LockTable.Waiter(id: id, request: request, deadline: deadline) { _ in }
+          state.append(waiter, witness: witness)
+          plain.queue.append((id, request, deadline))
         } else {
           #expect(!isBlocked)
-          state.take(request)
+          state.take(request, from: id)
           plain.take(request)
           if let owner = request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
-          if case .write(_, let footprint) = request {
-            state.enter(footprint, as: id)
-            plain.flights[id] = footprint
-          }
         }
       case 4..<6:
         guard let writer = plain.flights.keys.sorted().first else { continue }
@@ -171,9 +180,10 @@ private struct PlainLocks {
         plain.flights[writer] = nil
       case 6:
         guard let waiter = plain.queue.randomElement(using: &source.random) else { continue }
-        #expect(state.remove(waiter: waiter.id) != nil)
+        let found = state.remove(waiter: waiter.id)
+        let removed = try #require(found)
         plain.queue.removeAll { $0.id == waiter.id }
-        if let owner = waiter.request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
+        granted = state.grant(after: removed.blocker).map(\.id)
       case 7:
         let owner = owners[below(owners.count)]
         guard let range = plain.held[owner]?.asked.last else { continue }
@@ -197,8 +207,9 @@ private struct PlainLocks {
     for waiter in plain.queue { _ = state.remove(waiter: waiter.id) }
     for owner in owners { state.release(owner) }
     #expect(state.waitingKeys.isEmpty && state.waitingRanges.isEmpty && state.watchers.isEmpty)
+    #expect(state.waitingWrites.isEmpty && state.waitingTurns == 0 && state.waiters.isEmpty)
     for writer in plain.flights.keys { state.leave(writer) }
     #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
-    #expect(state.footprintKeys.isEmpty && state.owned.isEmpty)
+    #expect(state.footprints.isEmpty && state.places.isEmpty && state.owned.isEmpty)
   }
 }

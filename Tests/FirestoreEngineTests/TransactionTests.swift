@@ -12,7 +12,7 @@ import Testing
 
   init() throws { fixture = try EngineFixture() }
 
-  private func increment(_ path: ResourcePath, by value: Int64 = 1) throws -> Write {
+  func increment(_ path: ResourcePath, by value: Int64 = 1) throws -> Write {
     Write(
       .transform(try fixture.name(path), [FieldTransform(FieldPath(field: "n"), .increment(.integer(value)))])
     )

@@ -102,7 +102,7 @@ extension FirestoreDatabase {
         }
         return (committed.result, committed.version)
       } catch let blocked as Blocked {
-        try await locks.waitToWrite(blocked.footprint, for: owner, until: deadline)
+        try await locks.waitToWrite(blocked.footprint, as: writer, for: owner, until: deadline)
       }
     }
   }

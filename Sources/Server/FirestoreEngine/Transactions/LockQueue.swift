@@ -10,11 +10,14 @@ extension LockTable.State {
   mutating func append(_ waiter: LockTable.Waiter, witness: Blocker) {
     var waiter = waiter
     if let owner = waiter.request.owner { waitingByOwner[owner, default: []].insert(waiter.id) }
-    if case .read(let read) = waiter.request {
+    switch waiter.request {
+    case .read(let read):
       waitingReads += 1
       if read.mode == .exclusive { waitingExclusively += 1 }
       for key in read.keys { waitingKeys.updateValue((waitingKeys[key] ?? []) + [waiter.id], forKey: key) }
       waiter.ranges = read.ranges.map { waitingRanges.insert($0, waiter.id) }
+    case .write(let write): if write.owner == nil { waitingWrites.insert(write.footprint, as: waiter.id) }
+    case .turn: waitingTurns += 1
     }
     waiter.witness = witness
     watchers[witness, default: []].insert(waiter.id)
@@ -28,7 +31,8 @@ extension LockTable.State {
       waitingByOwner[owner]?.remove(id)
       if waitingByOwner[owner]?.isEmpty == true { waitingByOwner[owner] = nil }
     }
-    if case .read(let read) = waiter.request {
+    switch waiter.request {
+    case .read(let read):
       waitingReads -= 1
       if read.mode == .exclusive { waitingExclusively -= 1 }
       for key in read.keys {
@@ -43,6 +47,8 @@ extension LockTable.State {
       for (range, number) in zip(read.ranges, waiter.ranges) {
         waitingRanges.remove(number, startingAt: range.start)
       }
+    case .write: waitingWrites.remove(id)
+    case .turn: waitingTurns -= 1
     }
     if let witness = waiter.witness { unwatch(witness, id) }
     stale.remove(id)
@@ -90,36 +96,66 @@ extension LockTable.State {
         waiters[id]?.witness = witness
         watchers[witness, default: []].insert(id)
       } else if let waiter = remove(waiter: id) {
-        take(request)
+        take(request, from: id)
         granted.append(waiter)
         // Who stood behind it in the queue may not conflict with what it holds now.
-        if let owner = request.owner { postpone(.owner(owner)) }
+        postpone(waiter.blocker)
       }
     }
   }
 
+  // MARK: Deadlocks
+
   /// The youngest transaction of a cycle of waits through `start`; nil if there is no such cycle.
   mutating func victimOfCycle(from start: Owner) -> Owner? {
+    cycle(from: start)?.max { ($0.age, $0.id) < ($1.age, $1.id) }
+  }
+
+  /// Takes out of the queue who gives way to writes that wait for it in turn, by way of `start`: nobody need lose
+  /// anything where it is enough that one goes first.
+  mutating func removeTurns(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
+    var removed: [LockTable.Waiter] = []
+    while waitingTurns > 0, let owners = cycle(from: start, throughTurns: true) {
+      let count = removed.count
+      for id in owners.flatMap({ waitingByOwner[$0] ?? [] }) {
+        guard case .turn? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }
+        removed.append(waiter)
+      }
+      if removed.count == count { break }
+    }
+    return removed
+  }
+
+  /// The transactions of a cycle of waits through `start`; nil if there is none.
+  private mutating func cycle(from start: Owner, throughTurns: Bool = false) -> [Owner]? {
     // Whoever holds nothing and has just come is waited for by nobody.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
-    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start))]
+    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, throughTurns))]
     var visited: Set<Owner> = [start]
     while let top = path.indices.last {
       guard let next = path[top].next.popLast() else {
         path.removeLast()
         continue
       }
-      if next == start { return path.map(\.owner).max { ($0.age, $0.id) < ($1.age, $1.id) } }
-      if visited.insert(next).inserted { path.append((next, ownersBlocking(next))) }
+      if next == start { return path.map(\.owner) }
+      if visited.insert(next).inserted { path.append((next, ownersBlocking(next, throughTurns))) }
     }
     return nil
   }
 
-  private mutating func ownersBlocking(_ owner: Owner) -> [Owner] {
+  /// Who blocks a transaction's requests, and, if asked for, who blocks the writes that it gives way to.
+  private mutating func ownersBlocking(_ owner: Owner, _ throughTurns: Bool) -> [Owner] {
     var owners: Set<Owner> = []
     for id in waitingByOwner[owner] ?? [] {
       guard let request = waiters[id]?.request else { continue }
-      owners.formUnion(blockingOwners(of: request, before: id).owners)
+      if throughTurns, case .turn(_, let writes) = request {
+        for write in writes {
+          guard let ahead = waiters[write]?.request else { continue }
+          owners.formUnion(blockingOwners(of: ahead, before: write))
+        }
+      } else {
+        owners.formUnion(blockingOwners(of: request, before: id))
+      }
     }
     return Array(owners)
   }

@@ -12,17 +12,24 @@ extension LockTable {
   enum Blocker: Hashable {
     /// A transaction that holds, or waits ahead for, what is asked.
     case owner(Owner)
-    /// A commit in flight.
+    /// A commit in flight, or about to be.
     case footprint(UInt64)
+    /// A plain write that waits itself, by its number in the queue.
+    case write(UInt64)
   }
 
   struct Waiter {
     var id: UInt64
     var request: Request
+    /// When it gives up.
+    var deadline = UInt64.max
     var resume: @Sendable (Outcome) -> Void
     var witness: Blocker?
     /// Its ranges' numbers in the index of what waits.
     var ranges: [UInt64] = []
+
+    /// What others wait for that wait for this one.
+    var blocker: Blocker { request.owner.map { .owner($0) } ?? .write(id) }
   }
 
   struct State {
@@ -30,8 +37,10 @@ extension LockTable {
     var sharedRanges = RangeIndex<Owner>()
     var exclusiveRanges = RangeIndex<Owner>()
     var owned: [Owner: Owned] = [:]
-    var footprints: [UInt64: Flight] = [:]
-    var footprintKeys: [Key: [UInt64]] = [:]
+    /// What commits in flight change, by their writers, and those that have been granted their turn.
+    var footprints = Footprints()
+    /// Where the latter stood in the queue.
+    var places: [UInt64: UInt64] = [:]
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 1
     var waitingByOwner: [Owner: Set<UInt64>] = [:]
@@ -40,6 +49,10 @@ extension LockTable {
     var waitingRanges = RangeIndex<UInt64>()
     var waitingReads = 0
     var waitingExclusively = 0
+    /// What plain writes wait for, by waiter.
+    var waitingWrites = Footprints()
+    /// The number of waiters that give way to a write.
+    var waitingTurns = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
     /// Waiters whose witness went away while it was not their turn: looked at when anything else ends.
     var stale: Set<UInt64> = []
@@ -59,13 +72,6 @@ extension LockTable {
     /// Ranges that were scanned.
     var scanned = HeldRanges()
   }
-
-  /// A commit's footprint while it is in flight.
-  struct Flight {
-    var footprint: Footprint
-    /// All its keys in order, once somebody has asked about a range.
-    var ordered: [Key]?
-  }
 }
 
 extension LockTable.State {
@@ -84,17 +90,27 @@ extension LockTable.State {
     return found
   }
 
-  /// All transactions that block a request, and whether nothing else does.
-  mutating func blockingOwners(
-    of request: LockTable.Request, before position: UInt64
-  ) -> (owners: Set<Owner>, isAll: Bool) {
+  /// All transactions that block a request by themselves.
+  mutating func blockingOwners(of request: LockTable.Request, before position: UInt64) -> Set<Owner> {
     var owners: Set<Owner> = []
-    var isAll = true
     visitBlockers(of: request, before: position) { blocker in
-      if case .owner(let owner) = blocker { owners.insert(owner) } else { isAll = false }
+      if case .owner(let owner) = blocker { owners.insert(owner) }
       return true
     }
-    return (owners, isAll)
+    return owners
+  }
+
+  /// The waiting plain writes of something that a read asks for which give up by a moment; none if the transaction
+  /// holds all of it already.
+  mutating func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
+    guard !waitingWrites.isEmpty, !holdsAll(of: read) else { return [] }
+    let waiters = waiters
+    var found: Set<UInt64> = []
+    waitingWrites.visit(meeting: read) { id in
+      if let waiter = waiters[id], waiter.deadline <= moment { found.insert(id) }
+      return true
+    }
+    return found
   }
 
   /// Visits what blocks a request, some more than once, until `body` returns false.
@@ -108,11 +124,13 @@ extension LockTable.State {
         return
       }
       visitWaiters(against: read, before: position, body)
-    case .write(let owner, let footprint):
-      guard visitHolders(against: footprint, of: owner, body) else { return }
+    case .write(let write):
+      guard visitHolders(against: write.footprint, of: write.owner, body) else { return }
       // A plain write does not overtake a transaction that waits to read, or busy documents would never be read.
-      guard owner == nil, waitingReads > 0 else { return }
-      visitWaiters(against: footprint, before: position, body)
+      guard write.owner == nil, waitingReads > 0 else { return }
+      visitWaiters(against: write.footprint, before: position, body)
+    case .turn(_, let writes):
+      for write in writes where waiters[write] != nil && !body(.write(write)) { return }
     }
   }
 
@@ -137,18 +155,13 @@ extension LockTable.State {
   private mutating func visitFootprints(
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
-    guard !footprints.isEmpty else { return true }
-    for key in read.keys {
-      if let writer = footprintKeys[key]?.last, !body(.footprint(writer)) { return false }
+    var found: UInt64?
+    // Whoever asks wants to know of one, or of none.
+    footprints.visit(meeting: read) { writer in
+      found = writer
+      return false
     }
-    guard !read.ranges.isEmpty else { return true }
-    for writer in Array(footprints.keys) {
-      guard let keys = orderedKeys(ofFootprint: writer) else { continue }
-      if read.ranges.contains(where: { LockTable.State.has(keys, keyIn: $0) }), !body(.footprint(writer)) {
-        return false
-      }
-    }
-    return true
+    return found.map { body(.footprint($0)) } ?? true
   }
 
   private func visitHolders(
@@ -217,47 +230,29 @@ extension LockTable.State {
   // MARK: Footprints
 
   mutating func enter(_ footprint: LockTable.Footprint, as writer: UInt64) {
-    footprints[writer] = LockTable.Flight(footprint: footprint)
-    for key in footprint.keys { footprintKeys[key, default: []].append(writer) }
+    footprints.insert(footprint, as: writer)
   }
 
   mutating func leave(_ writer: UInt64) {
-    guard let flight = footprints.removeValue(forKey: writer) else { return }
-    for key in flight.footprint.keys {
-      guard var writers = footprintKeys[key] else { continue }
-      writers.removeAll { $0 == writer }
-      footprintKeys[key] = writers.isEmpty ? nil : writers
-    }
-  }
-
-  private mutating func orderedKeys(ofFootprint writer: UInt64) -> [Key]? {
-    guard let flight = footprints[writer] else { return nil }
-    if let ordered = flight.ordered { return ordered }
-    var all: [Key] = []
-    _ = flight.footprint.allKeys { key in
-      all.append(key)
-      return true
-    }
-    all.sort { compareKeys($0, $1) < 0 }
-    footprints[writer]?.ordered = all
-    return all
-  }
-
-  private static func has(_ ordered: [Key], keyIn range: KeyRange) -> Bool {
-    var low = 0
-    var high = ordered.count
-    while low < high {
-      let middle = (low + high) / 2
-      if compareKeys(ordered[middle], range.start) < 0 { low = middle + 1 } else { high = middle }
-    }
-    return low < ordered.count && range.contains(ordered[low])
+    footprints.remove(writer)
+    places[writer] = nil
   }
 
   // MARK: Holding
 
-  /// Records what a granted request holds from now on. A granted write holds nothing: it will enter its footprint.
-  mutating func take(_ request: LockTable.Request) {
-    guard case .read(let read) = request else { return }
+  /// Records what a request that stood at `place` in the queue holds from now on. A write leaves its footprint at once, or
+  /// else the reads behind it would be granted before it comes back to the sequencer.
+  mutating func take(_ request: LockTable.Request, from place: UInt64) {
+    switch request {
+    case .read(let read): hold(read)
+    case .write(let write):
+      enter(write.footprint, as: write.writer)
+      places[write.writer] = place
+    case .turn: break
+    }
+  }
+
+  private mutating func hold(_ read: LockTable.ReadRequest) {
     let owner = read.owner
     var owned = self.owned.removeValue(forKey: owner) ?? LockTable.Owned(mode: read.mode)
     for key in read.keys where owned.keys.insert(key).inserted {
@@ -317,12 +312,5 @@ extension LockTable.State {
     } else {
       sharedRanges.remove(id, startingAt: start)
     }
-  }
-}
-
-extension LockTable.Footprint {
-  /// Whether something holds for all rows and entries.
-  func allKeys(_ body: (Key) -> Bool) -> Bool {
-    keys.allSatisfy(body) && entries.allSatisfy { $0.allSatisfy(body) }
   }
 }

@@ -6,10 +6,13 @@
 // durable. Rules:
 //   - reads of transactions share, unless one of them is exclusive;
 //   - a footprint never enters a range or row that another transaction holds: it waits;
-//   - a read waits for footprints in flight, so that what it then reads is durable and stays;
+//   - a read waits for footprints in flight, so that what it then reads is durable and stays; a write that waited
+//     leaves its footprint as soon as it is granted, so that its turn comes before that of the reads behind it;
 //   - footprints do not exclude each other: the store's sequencer orders them, so hot documents never queue here;
 //   - only clearing a database does not wait: it takes the locks from all who hold any;
-//   - whoever comes later does not overtake a waiter that it conflicts with, unless it holds the item already.
+//   - whoever comes later does not overtake a read that waits and that it conflicts with, unless it holds the item
+//     already. Reads overtake a plain write that waits until little of its patience is left; those that come then give
+//     way to it, unless it waits for them.
 // Who blocks whom is `LockState`'s, who comes next `LockQueue`'s; this file waits and wakes.
 //
 // Invariant: no cycle of transactions waiting for each other outlives the call that would close it; the youngest of
@@ -43,15 +46,26 @@ final class LockTable: Sendable {
     var entries: [[Key]] = []
   }
 
+  /// A commit, for a transaction or plain.
+  struct WriteRequest: Sendable {
+    var writer: UInt64
+    var owner: Owner?
+    var footprint: Footprint
+  }
+
   /// What someone waits for.
   enum Request: Sendable {
     case read(ReadRequest)
-    case write(Owner?, Footprint)
+    case write(WriteRequest)
+    /// A transaction's turn to ask for more, once these waiting plain writes have had theirs. It has no place in the
+    /// queue: nobody waits for one that waits for this alone.
+    case turn(Owner, after: Set<UInt64>)
 
     var owner: Owner? {
       switch self {
       case .read(let read): read.owner
-      case .write(let owner, _): owner
+      case .write(let write): write.owner
+      case .turn(let owner, _): owner
       }
     }
   }
@@ -72,17 +86,29 @@ final class LockTable: Sendable {
 
   /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most. Returns how it ended.
   func tryLock(_ request: ReadRequest, until deadline: UInt64) async -> Outcome {
-    await outcome(of: .read(request), until: deadline)
+    let hurried = clock.now() + LockTable.hurry
+    let writes = state.withLock { $0.writes(meeting: request, endingBy: hurried) }
+    if !writes.isEmpty {
+      let turn = await outcome(of: .turn(request.owner, after: writes), until: deadline)
+      guard turn == .granted else { return turn }
+    }
+    return await outcome(of: .read(request), until: deadline)
   }
+
+  /// For how long reads give way to a plain write, at the end of its wait: longer than transactions usually take, and
+  /// short enough for readers where one holder does not end and every write fails.
+  static let hurry: UInt64 = 1_000_000
 
   /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has
   /// been entered, and the caller should throw out of the sequencer and `waitToWrite`.
   func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
     state.withLock { state in
-      // Once more for the same commit, if the store runs the body again.
+      // It may have been here before: granted while it waited, or because the store runs the body again.
+      let place = state.places[writer] ?? .max
       state.leave(writer)
-      guard state.blocker(of: .write(owner, footprint), before: .max) == nil else { return false }
-      state.enter(footprint, as: writer)
+      let request = Request.write(WriteRequest(writer: writer, owner: owner, footprint: footprint))
+      guard state.blocker(of: request, before: place) == nil else { return false }
+      state.take(request, from: place)
       return true
     }
   }
@@ -106,12 +132,14 @@ final class LockTable: Sendable {
     for waiter in granted { waiter.resume(.granted) }
   }
 
-  /// Waits until a footprint could be entered, which may no longer be so when the caller gets to it.
+  /// Waits until a footprint can be entered, and enters it, so that nobody gets in between until the caller `enter`s what
+  /// it has become meanwhile, or `leave`s.
   /// - Throws: ABORTED when the wait ends without.
   func waitToWrite(
-    _ footprint: Footprint, for owner: Owner?, until deadline: UInt64
+    _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64
   ) async throws(FirestoreError) {
-    try await wait(for: .write(owner, footprint), until: deadline)
+    let request = WriteRequest(writer: writer, owner: owner, footprint: footprint)
+    try await wait(for: .write(request), until: deadline)
   }
 
   /// Takes a commit's footprint away, once it is durable or has failed.
@@ -169,7 +197,7 @@ final class LockTable: Sendable {
     return await withTaskCancellationHandler {
       var timer: Task<Void, Never>?
       let outcome = await withCheckedContinuation { (resume: CheckedContinuation<Outcome, Never>) in
-        enqueue(Waiter(id: id, request: request) { resume.resume(returning: $0) })
+        enqueue(Waiter(id: id, request: request, deadline: deadline) { resume.resume(returning: $0) })
         timer = Task { [weak self, clock] in
           do { try await clock.sleep(until: deadline) } catch { return }
           self?.end(id, .timedOut)
@@ -190,14 +218,16 @@ final class LockTable: Sendable {
       if Task.isCancelled { return .cancelled }
       while true {
         guard let witness = state.blocker(of: waiter.request, before: waiter.id) else {
-          state.take(waiter.request)
+          state.take(waiter.request, from: waiter.id)
           if let owner = waiter.request.owner, state.waitingByOwner[owner] != nil {
             woken += state.grant(after: .owner(owner))
           }
           return .granted
         }
         state.append(waiter, witness: witness)
-        guard let owner = waiter.request.owner, let victim = state.victimOfCycle(from: owner) else {
+        guard let owner = waiter.request.owner else { return nil }
+        guard let victim = state.victimOfCycle(from: owner) else {
+          woken += state.removeTurns(inCyclesFrom: owner)
           return nil
         }
         _ = state.remove(waiter: waiter.id)
@@ -217,8 +247,7 @@ final class LockTable: Sendable {
   private func end(_ id: UInt64, _ outcome: Outcome) {
     let (waiter, woken) = state.withLock { state -> (Waiter?, [Waiter]) in
       guard let waiter = state.remove(waiter: id) else { return (nil, []) }
-      guard let owner = waiter.request.owner else { return (waiter, []) }
-      return (waiter, state.grant(after: .owner(owner)))
+      return (waiter, state.grant(after: waiter.blocker))
     }
     waiter?.resume(outcome)
     for other in woken { other.resume(.granted) }
@@ -226,9 +255,9 @@ final class LockTable: Sendable {
 
   /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
   private func overrule(_ request: Request) -> Bool {
-    guard case .write(let owner?, _) = request else { return false }
+    guard case .write(let write) = request, let owner = write.owner else { return false }
     let (hasLosers, waiters) = state.withLock { state -> (Bool, [Waiter]) in
-      let (owners, _) = state.blockingOwners(of: request, before: .max)
+      let owners = state.blockingOwners(of: request, before: .max)
       guard !owners.isEmpty, owners.allSatisfy({ $0.age > owner.age }) else { return (false, []) }
       var waiters: [Waiter] = []
       for loser in owners {

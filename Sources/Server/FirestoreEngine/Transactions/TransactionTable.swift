@@ -343,8 +343,12 @@ final class TransactionTable: Sendable {
         state.isSweeping = false
         return nil
       }
-      // A commit under way has no deadline of its own: look again soon.
-      return state.open.values.map { $0.phase == .active ? $0.deadline : now + 1_000_000 }.min()
+      return state.open.values.map { entry in
+        // A commit under way has no deadline of its own: look again soon.
+        guard entry.phase == .active else { return now + 1_000_000 }
+        // A request under way may end at any time, but the idle lease that begins then ends no earlier than this.
+        return entry.requests > 0 ? min(entry.deadline, now + entry.lease.idle) : entry.deadline
+      }.min()
     }
   }
 }

@@ -1,0 +1,183 @@
+// Plain writes among transactions: they get their turn, and an abandoned transaction's lease ends when it should.
+
+import FirestoreModel
+import OrderedStore
+import Testing
+
+@testable import FirestoreEngine
+
+extension TransactionTests {
+  /// A transaction that retries another, and so reads exclusively.
+  private func beginRetry() async throws -> [UInt8] {
+    try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+  }
+
+  private func rollBack(_ token: [UInt8]) async throws {
+    try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
+  }
+
+  /// Starts something that has to wait, and returns once it does.
+  private func waiting<Result: Sendable>(
+    _ what: String, _ body: @escaping @Sendable () async throws -> Result
+  ) async throws -> Task<Result, any Error> {
+    let sleepers = fixture.clock.sleepers
+    let task = Task { try await body() }
+    try await eventually(what) { fixture.clock.sleepers > sleepers }
+    return task
+  }
+
+  @Test("a transaction whose last request was long or early is idle no longer than its lease")
+  func idleAfterLongRequest() async throws {
+    let fixture = try EngineFixture(lockWait: 200_000_000)
+    try await fixture.set("c/d", ["n": 1])
+    let token = try await fixture.begin()
+    try await eventually("the sweeper sleeps") { fixture.clock.sleepers == 1 }
+    let database = try await fixture.engine.database(fixture.database)
+    var session = try await database.beginRead(.transaction(token), as: .administrator)
+    let name = try fixture.name("c/d")
+    try await database.lock(&session, keys: [KeyLayout.document(name.path)])
+    // The sweeper wakes and goes to sleep again while the only transaction has a request under way.
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
+    try await eventually("the sweeper sleeps again") { fixture.clock.sleepers == 1 }
+    _ = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
+    database.endRead(session)
+    let isDone = Guarded(false)
+    let write = Task {
+      try await fixture.set("c/d", ["n": 2])
+      isDone.withLock { $0 = true }
+    }
+    try await eventually("the write waits") { fixture.clock.sleepers == 2 }
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
+    try await eventually("the write goes on") { isDone.withLock { $0 } }
+    write.cancel()
+    #expect(database.transactions.openCount == 0)
+  }
+
+  @Test("a plain write that waited goes before the transactions that queued behind it")
+  func writeBeforeLaterReads() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let holder = try await fixture.begin()
+    #expect(try await read("c/d", holder) == 1)
+    let write = try await waiting("the write waits") {
+      try await self.fixture.commit([try self.increment("c/d", by: 10)])
+    }
+    let retry = try await beginRetry()
+    let reading = try await waiting("the retry waits") { try await self.read("c/d", retry) }
+    try await rollBack(holder)
+    #expect(try await reading.value == 11)
+    _ = try await write.value
+    try await fixture.commit([try set("c/d", 12)], transaction: retry)
+    #expect(try await number("c/d") == 12)
+  }
+
+  @Test("plain increments get through while sixteen clients change the same counter in transactions")
+  func incrementsAmongTransactions() async throws {
+    let rounds = 20
+    let isDone = Guarded(false)
+    let commits = Guarded(0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<16 {
+        group.addTask {
+          while !isDone.withLock({ $0 }), commits.withLock({ $0 }) < 3_000 {
+            var first: [UInt8]?
+            while true {
+              let token = try await self.fixture.begin(.readWrite(retrying: first))
+              first = first ?? token
+              let value = try await self.read("c/counter", token)
+              await Task.yield()
+              do {
+                try await self.fixture.commit([try self.set("c/counter", value + 1)], transaction: token)
+                commits.withLock { $0 += 1 }
+                break
+              } catch let error as FirestoreError where error.code == .aborted {}
+            }
+          }
+        }
+      }
+      try await eventually("the counter is busy") { commits.withLock { $0 } > 10 }
+      for _ in 0..<rounds { try await fixture.commit([try increment("c/counter")]) }
+      isDone.withLock { $0 = true }
+      try await group.waitForAll()
+    }
+    let committed = commits.withLock { $0 }
+    #expect(committed < 3_000)
+    #expect(try await number("c/counter") == Int64(committed + rounds))
+  }
+
+  @Test("readers that come while a write has little patience left let it go first")
+  func readersGiveWay() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    try await fixture.set("c/other", ["n": 5])
+    let holder = try await fixture.begin()
+    #expect(try await read("c/d", holder) == 1)
+    let write = try await waiting("the write waits") { try await self.fixture.set("c/d", ["n": 2]) }
+    // A write that has just come is passed: most holders end soon.
+    let early = try await fixture.begin()
+    #expect(try await read("c/d", early) == 1)
+    fixture.clock.advance(by: 1_000_001)
+    let late = try await fixture.begin()
+    let lateReading = try await waiting("a late reader gives way") { try await self.read("c/d", late) }
+    let busy = try await fixture.begin()
+    #expect(try await read("c/other", busy) == 5)
+    let busyReading = try await waiting("also one that holds something") { try await self.read("c/d", busy) }
+    let query = StructuredQuery(from: [.init("c")])
+    let scanner = try await fixture.begin()
+    let scanning = try await waiting("also a query") {
+      try await self.fixture.query(query, .transaction(scanner)).count
+    }
+    // Who holds it already, and who asks for something else, does not wait.
+    #expect(try await read("c/d", holder) == 1)
+    #expect(try await read("c/other", late) == 5)
+    try await rollBack(holder)
+    try await rollBack(early)
+    _ = try await write.value
+    #expect(try await lateReading.value == 2)
+    #expect(try await busyReading.value == 2)
+    #expect(try await scanning.value == 2)
+  }
+
+  @Test("readers give way for no longer than the write waits")
+  func readersGiveWayForASecond() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    let holder = try await fixture.begin()
+    #expect(try await read("c/d", holder) == 1)
+    let write = try await waiting("the write waits") {
+      await failure { try await self.fixture.set("c/d", ["n": 2]) }
+    }
+    fixture.clock.advance(by: 1_000_001)
+    let late = try await fixture.begin()
+    let reading = try await waiting("the reader gives way") { try await self.read("c/d", late) }
+    fixture.clock.advance(by: 1_000_000)
+    #expect(try await write.value?.code == .aborted)
+    #expect(try await reading.value == 1)
+    try await fixture.commit([], transaction: holder)
+    try await fixture.commit([try set("c/d", 3)], transaction: late)
+    #expect(try await number("c/d") == 3)
+  }
+
+  @Test("a reader that the write waits for, itself or through another, does not give way to it")
+  func nobodyGivesWayInACircle() async throws {
+    for id in ["a", "b", "z"] { try await fixture.set(ResourcePath(["c", id]), ["n": 1]) }
+    let holder = try await fixture.begin()
+    #expect(try await read("c/a", holder) == 1)
+    let other = try await fixture.begin()
+    #expect(try await read("c/z", other) == 1)
+    let write = try await waiting("the write waits") {
+      try await self.fixture.commit([try self.set("c/a", 2), try self.set("c/b", 2)])
+    }
+    fixture.clock.advance(by: 1_000_001)
+    // The write waits for this one.
+    #expect(try await read("c/b", holder) == 1)
+    // The write waits for the holder, and the holder then for the one that gives way.
+    let reading = try await waiting("the other gives way") { try await self.read("c/a", other) }
+    let commit = Task {
+      try await self.fixture.commit([try self.set("c/z", 3)], transaction: holder)
+    }
+    #expect(try await reading.value == 1)
+    try await fixture.commit([], transaction: other)
+    _ = try await commit.value
+    _ = try await write.value
+    #expect(try await number("c/a") == 2)
+    #expect(try await number("c/z") == 3)
+  }
+}
