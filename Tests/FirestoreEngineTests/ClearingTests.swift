@@ -36,6 +36,26 @@ import Testing
     #expect(database.locks.state.withLock { $0.owned.isEmpty && $0.footprints.isEmpty })
   }
 
+  @Test("documents with more index entries than one commit may remove go in several")
+  func manyEntries() async throws {
+    let fixture = try EngineFixture()
+    let long = String(repeating: "x", count: 1_150)
+    let numbers = Value.array((0..<2_300).map { .integer($0) })
+    // Some ten kilobytes each, and seven megabytes of keys.
+    for id in 0..<12 { try await fixture.set(ResourcePath([long, long, long, "d\(id)"]), ["n": numbers]) }
+    try await fixture.set("c/a", ["n": 1])
+    let token = try await fixture.begin()
+    #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
+    let entries = try await fixture.check().automaticEntries
+    #expect(entries == 12 * 2_301 + 1)
+    try await fixture.engine.clear(fixture.database, as: .administrator)
+    let report = try await fixture.check()
+    #expect(report == ConsistencyReport())
+    let late = Write(.update(try fixture.name("c/a"), fields: ["n": 2]))
+    #expect(await failure { try await fixture.commit([late], transaction: token) }?.code == .aborted)
+    try await fixture.commit([late])
+  }
+
   @Test("a read that waits behind a transaction whose locks are taken goes on")
   func waiting() async throws {
     let fixture = try EngineFixture()

@@ -22,8 +22,8 @@ private struct AskedPolicy: AccessPolicy {
 
 @Suite("The work of a commit", .timeLimit(.minutes(5))) struct CommitWorkTests {
   private static let refusal =
-    "The writes of the commit go over more than 1048576 bytes of documents, with 16 for each field or element that a "
-    + "write goes over again. Split it into several commits."
+    "The writes of the commit go over more than 1048576 bytes of documents and their index entries, with 16 for each "
+    + "field or element that a write goes over again. Split it into several commits."
 
   private func masked(_ name: DocumentName, _ field: String, _ value: Value?) -> Write {
     Write(
@@ -82,6 +82,118 @@ private struct AskedPolicy: AccessPolicy {
     let verifies = names.map { Write(.verify($0), precondition: .exists(true)) }
     #expect(await failure { try await fixture.commit(verifies) } == .invalidArgument(Self.refusal))
     try await fixture.commit(Array(verifies.prefix(15)))
+  }
+
+  /// Documents of a kilobyte, each with some 73 KB of index entries.
+  private func entryWrites(_ fixture: EngineFixture) throws -> [Write] {
+    let long = String(repeating: "x", count: 1_400)
+    let numbers = Value.array((0..<50).map { .integer($0) })
+    return try (10..<50).map {
+      Write(.update(try fixture.name(ResourcePath([long, "d\($0)"])), fields: ["n": numbers]))
+    }
+  }
+
+  /// What a plan has worked out when it is done or refused.
+  private struct Planned: Sendable {
+    var changes: Int
+    var entries: Int
+    var entryBytes: Int
+    var refusal: FirestoreError?
+  }
+
+  private func plan(
+    _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.commit
+  ) async throws -> Planned {
+    let database = try await fixture.engine.database(fixture.database)
+    return try await database.rows.execute(validating: nil) { view in
+      let work = CommitWork(limit: .max, written: written)
+      var plan = CommitPlan(view, .automatic, .standard, work: work, recordsSteps: false)
+      try plan.apply(writes)
+      var refusal: FirestoreError?
+      do { try plan.finish() } catch let error as FirestoreError { refusal = error }
+      let entries = plan.footprint.entries.flatMap(\.self)
+      return Planned(
+        changes: plan.changes.count, entries: entries.count, entryBytes: entries.reduce(0) { $0 + $1.count },
+        refusal: refusal)
+    }.result
+  }
+
+  @Test("a commit whose documents have too many index entries is refused before all of them are built")
+  func written() async throws {
+    let fixture = try EngineFixture()
+    let writes = try entryWrites(fixture)
+    let refusal = FirestoreError.invalidArgument(
+      "The commit writes and removes more than 1048576 bytes of documents and index entries. Split it into several "
+        + "commits.")
+    let creation = try await plan(writes, fixture, written: 1 << 20)
+    #expect(creation.refusal == refusal)
+    #expect((10..<16).contains(creation.changes) && creation.entryBytes <= 1 << 20, "\(creation)")
+    for start in stride(from: 0, to: 40, by: 10) {
+      try await fixture.commit(Array(writes[start..<start + 10]))
+    }
+    let deletion = try await plan(writes.map { Write(.delete($0.document)) }, fixture, written: 1 << 20)
+    #expect(deletion.refusal == refusal)
+    // Those of the document that is one too many were there before it was refused.
+    #expect((10..<16).contains(deletion.changes) && deletion.entryBytes <= 9 << 17, "\(deletion)")
+    #expect(try await fixture.check().automaticEntries == 40 * 51)
+  }
+
+  @Test("index entries that stay are counted, and kept once")
+  func staying() async throws {
+    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let writes = try entryWrites(fixture)
+    for start in stride(from: 0, to: 40, by: 10) {
+      try await fixture.commit(Array(writes[start..<start + 10]))
+    }
+    let updates = writes.map { masked($0.document, "m", 1) }
+    #expect(await failure { try await fixture.commit(updates) } == .invalidArgument(Self.refusal))
+    let planned = try await plan(updates, fixture)
+    // The array, its elements, the new field and the row of the collection group.
+    #expect(planned.refusal == nil && planned.changes == 40 && planned.entries == 40 * 53, "\(planned)")
+    try await fixture.commit(Array(updates.prefix(10)))
+    #expect(try await fixture.check().automaticEntries == 40 * 51 + 10)
+  }
+
+  @Test("entries in composite indexes are counted before they are built")
+  func composites() async throws {
+    let tags = FieldPath(field: "tags")
+    let a = FieldPath(field: "a")
+    var configuration = IndexConfiguration(indexes: [
+      .init("c", .collection, [.init(tags, .contains), .init(a, .ascending)])
+    ])
+    configuration.overrides = [.init("c", tags, [])]
+    let fixture = try EngineFixture(commitWork: 1 << 20)
+    try await fixture.setIndexes(configuration, settles: true)
+    let text = Value.string(String(repeating: "x", count: 1_400))
+    func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
+    #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.refusal))
+    try await fixture.set("c/d", fields(200))
+    // What there may be of them at all is the first to be told.
+    let count = await failure { try await fixture.set("c/d", fields(50_000)) }
+    #expect(
+      count?.message.hasPrefix("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED") == true, "\(String(describing: count))")
+    #expect(try await fixture.check().compositeEntries == 200)
+  }
+
+  @Test("a composite index tells the number and the bytes of a document's entries before it makes them")
+  func admission() throws {
+    let fields: MapValue = ["a": "text", "b": 7, "tags": [1, "two", 1, "three"]]
+    for scope in [IndexConfiguration.Scope.collection, .collectionGroup] {
+      for parts in [["a"], ["tags"], ["b", "tags", "a"], ["a", "none"]] {
+        let index = NumberedIndex(
+          number: 7,
+          index: CompositeIndex(
+            collectionID: "c", scope: scope,
+            parts: parts.map { .init(FieldPath(field: $0), $0 == "tags" ? .contains : .descending) },
+            namesDescend: true))
+        var told: [[Int]] = []
+        let entries = try index.entries(of: fields, at: "c/d") { told.append([$0, $1]) }
+        #expect(
+          told
+            == (entries.isEmpty ? [] : [[entries.count, entries.reduce(0) { $0 + $1.0.count + $1.1.count }]]))
+        #expect(entries.count == (parts.contains("none") ? 0 : parts.contains("tags") ? 3 : 1))
+      }
+    }
   }
 
   @Test("a policy sees each write's document before and after, and what is made for it is counted")

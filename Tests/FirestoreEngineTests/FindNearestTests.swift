@@ -11,7 +11,7 @@ import Testing
 
   private static func nearest(
     _ vector: [Double], _ measure: FindNearest.Measure, limit: Int = 10, at result: String? = "d",
-    threshold: Double? = nil, filter: Filter? = nil, select: [FieldPath]? = nil
+    threshold: Double? = nil, filter: Filter? = nil, select: FieldMask? = nil
   ) -> StructuredQuery {
     StructuredQuery(
       from: [.init("c")], filter: filter, select: select,

@@ -97,6 +97,35 @@ import Testing
     await second.engine.shutDown()
   }
 
+  @Test("a store that cannot write for a while holds up what is built, and is told of once")
+  func unavailable() async throws {
+    let store = CountingStore(try MemoryStore())
+    let reports = Collected<String>()
+    let fixture = try EngineFixture(store: store, report: { reports.append($0) })
+    for number in 0..<3 {
+      try await fixture.set(ResourcePath(["c", "d\(number)"]), ["a": .integer(Int64(number)), "b": 1])
+    }
+    let indexes = try await fixture.engine.database(fixture.database).indexes
+    // The choice itself is written.
+    store.refuse(3, after: 1)
+    try await fixture.engine.setIndexes(
+      Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
+    try await eventually("it waits") { fixture.clock.sleepers > 0 }
+    #expect(indexes.current.state.phase == .building)
+    try await eventually("the index is built") {
+      fixture.clock.advance(by: 1_000_000)
+      return indexes.current.state.phase != .building
+    }
+    let report = try await fixture.check()
+    #expect(report.isConsistent && report.compositeEntries == 3, "\(report)")
+    #expect(reports.all.count { $0.contains("have to wait") } == 1, "\(reports.all)")
+    // Where it never passes, the builder still ends with the engine.
+    store.refuse(.max, after: 1)
+    try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
+    try await eventually("it waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
+    await fixture.engine.shutDown()
+  }
+
   @Test("documents of many large entries are indexed, and cleared, in as many commits as it takes")
   func largeEntries() async throws {
     let fixture = try EngineFixture()

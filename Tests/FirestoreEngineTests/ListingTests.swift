@@ -53,6 +53,37 @@ import Testing
     #expect(names == (10..<30).map { "d\($0)" })
   }
 
+  @Test("pages of missing documents end by the bytes of their names")
+  func missingPages() async throws {
+    let long = String(repeating: "x", count: 1_480)
+    let collection = ResourcePath(["a", long, "b", long, long])
+    let ids = (1_000..<2_000).map { "\($0)\(long)" }
+    for start in stride(from: 0, to: ids.count, by: 500) {
+      try await fixture.commit(
+        try ids[start..<start + 500].map {
+          Write(.update(try fixture.name(ResourcePath(collection.segments + [$0, "s", "x"])), fields: [:]))
+        })
+    }
+    let parent = try #require(
+      ParentName(database: fixture.database, path: ResourcePath(["a", long, "b", long])))
+    var request = ListDocumentsRequest(
+      parent: parent, collectionID: long, pageSize: 5_000, showMissing: true)
+    var names: [String] = []
+    var sizes: [Int] = []
+    repeat {
+      let page = try await fixture.engine.listDocuments(request, as: .administrator)
+      var bytes = 0
+      for case .missing(let name) in page.documents {
+        names.append(name.id)
+        bytes += name.description.utf8.count
+      }
+      sizes.append(bytes)
+      request.pageToken = page.nextPageToken
+    } while !request.pageToken.isEmpty
+    #expect(names == ids)
+    #expect(sizes.count == 2 && sizes.allSatisfy { $0 < 5 << 20 }, "\(sizes)")
+  }
+
   @Test("documents are listed in pages, one collection or all directly under a parent")
   func listPages() async throws {
     try await fill(["c/a", "c/b", "c/d", "c/b/sub/x", "e/a", "__id5__", "c/__id5__"].filter(\.isDocument))

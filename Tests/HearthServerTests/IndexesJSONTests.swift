@@ -74,6 +74,31 @@ struct IndexesJSONTests {
     #expect(try parse("{}").configuration == IndexConfiguration())
   }
 
+  @Test("A member that nobody looks at is warned of with its place, at every level")
+  func unknownMembers() throws {
+    let parsed = try parse(
+      """
+      {"index": [], "indexes": [
+        {"collectionGroup": "c", "queryScope": "COLLECTION", "scope": 1, "fields": [
+          {"fieldPath": "a", "order": "ASCENDING", "Order": "DESCENDING"},
+          {"fieldPath": "v", "vectorConfig": {"dimension": 3, "flat": {"x": 1}, "tree": {}}}]}],
+       "fieldOverrides": [
+        {"collectionGroup": "c", "fieldPath": "t", "TTL": true, "indexes": [
+          {"order": "ASCENDING", "queryscope": "COLLECTION_GROUP"}, {"order": "DESCENDING", "unique": true}]}]}
+      """)
+    let places = [
+      "i.json:1:11: index", "i.json:2:65: indexes[0].scope", "i.json:3:55: indexes[0].fields[0].Order",
+      "i.json:4:83: indexes[0].fields[1].vectorConfig.tree",
+      "i.json:4:71: indexes[0].fields[1].vectorConfig.flat.x", "i.json:6:53: fieldOverrides[0].TTL",
+      "i.json:7:42: fieldOverrides[0].indexes[0].queryscope",
+    ]
+    #expect(
+      parsed.warnings == places.map { "\($0) is not known and has no effect" } + [
+        "i.json:7:97: fieldOverrides[0].indexes[1].unique has no effect: values may repeat"
+      ])
+    #expect(parsed.configuration.overrides.first?.indexes.first?.scope == .collection)
+  }
+
   @Test("Whatever is wrong is refused with line, column, place and what is allowed")
   func refusals() {
     func index(_ fields: String, _ more: String = "") -> String {

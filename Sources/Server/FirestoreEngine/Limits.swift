@@ -2,6 +2,7 @@
 // allows itself. Those of names are `FirestoreModel.Limits`.
 
 public import FirestoreModel
+import OrderedStore
 
 /// The limits that the product publishes. The defaults are its own.
 public struct EngineLimits: Sendable, Hashable {
@@ -81,6 +82,8 @@ extension EngineLimits {
   public static let clearedDocuments = 20_000
   /// Bytes of these documents, after which no more are added.
   public static let clearedBytes = 64 << 20
+  /// Bytes of the keys that the commit removes, and of its log record: what a commit may have.
+  public static let clearedKeyBytes = StoreLimits.commit - 1
   /// How long a transaction's read waits for a lock.
   public static let readLockWait: UInt64 = 30_000_000
   /// How long a read waits, in all, for a version of about the time that it begins at.

@@ -141,17 +141,24 @@ public final class HearthServer: Sendable {
     if let failure { throw failure }
   }
 
-  /// Reads the index files again and builds what is new. What is wrong is logged, and changes nothing.
+  /// Reads the index files again and builds what is new. What is wrong in any file is logged, and changes nothing.
   public func reloadIndexes() async {
     let engine: FirestoreEngine? = phase.withLockedValue { phase in
       if case .running(let running) = phase { running.firestore } else { nil }
     }
     guard let engine else { return }
+    let indexes: [(database: String, indexes: IndexConfiguration)]
     do {
-      try await engine.setIndexes(try configuration.readIndexes(log: log))
+      indexes = try configuration.readIndexes(log: log)
+      try engine.validate(indexes)
+    } catch {
+      return log.error("the indexes stay as they are: \(error)")
+    }
+    do {
+      try await engine.setIndexes(indexes)
       log.notice("the index files were read again", metadata: ["files": "\(configuration.indexFiles.count)"])
     } catch {
-      log.error("the indexes stay as they are: \(error)")
+      log.error("the index files were read again, but not all could be done: \(error)")
     }
   }
 

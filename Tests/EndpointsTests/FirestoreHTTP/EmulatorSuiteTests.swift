@@ -58,6 +58,27 @@ struct EmulatorSuiteTests {
     }
   }
 
+  @Test("databases that requests named, and that hold nothing, are left out of an export")
+  func emptyDatabases() async throws {
+    let path = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try await FirestoreTestServer.servingSuite { server in
+      try await server.fill()
+      for name in ["demo-a/databases/(default)", "demo-test/databases/aaa", "demo-z/databases/zzz"] {
+        _ = try await server.rest("GET", "/v1/projects/\(name)/documents/c/x")
+      }
+      #expect(try await server.export(path).status == 200)
+    }
+    let metadata = JSONTree(
+      try JSONValue(json: String(contentsOfFile: "\(path)/firebase-export-metadata.json", encoding: .utf8)))
+    let others = metadata["hearth"]["databases"].array ?? []
+    #expect(others.map(\.["database"].string) == ["projects/demo-test/databases/second"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: "\(path)/other_databases") == ["0"])
+    try await FirestoreTestServer.servingSuite({ $0.importedDirectory = path }) {
+      try await $0.expectFilled()
+    }
+  }
+
   @Test("the bare export of one product is read, too")
   func bare() async throws {
     let path = FirestoreTestServer.temporaryDirectory()

@@ -151,6 +151,24 @@ struct LargeExportTests {
       error?.code == .failedPrecondition && error?.message.contains("c/huge") == true)
   }
 
+  @Test("an export whose manifest no import would read takes nobody's place")
+  func longManifest() throws {
+    let path = FirestoreTestServer.temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try ExportDirectory(path).replace(with: ExportManifest(version: "1"))
+    var manifest = ExportManifest(version: "2")
+    let text = String(repeating: "x", count: 1 << 20)
+    // As much as 6,000 names of databases, and then more than may be read.
+    manifest.others = [.init(database: text, file: text)]
+    try ExportDirectory(path).replace(with: manifest)
+    #expect(try ExportManifest(ExportSource(path)).others.count == 1)
+    manifest.version = "3"
+    manifest.others = Array(repeating: .init(database: text, file: text), count: 9)
+    let error = #expect(throws: FirestoreError.self) { try ExportDirectory(path).replace(with: manifest) }
+    #expect(error?.code == .failedPrecondition && error?.message.contains("9 databases") == true)
+    #expect(try ExportManifest(ExportSource(path)).version == "2")
+  }
+
   @Test("a record of more than can be stored is refused while it is read, with its file and place")
   func tooMuch() async throws {
     let path = FirestoreTestServer.temporaryDirectory()

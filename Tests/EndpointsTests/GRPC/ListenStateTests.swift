@@ -339,6 +339,16 @@ struct ListenStateTests {
           #expect(status.message.contains(words), "\(status.message)")
         }
       }
+      // A composite without parts says nothing, and is asked of every document all the same.
+      var request = query(0)
+      let empty = Google_Firestore_V1_StructuredQuery.Filter.with { $0.compositeFilter.op = .and }
+      request.structuredQuery.where.compositeFilter.filters = .init(repeating: empty, count: 100_000)
+      do {
+        _ = try await client.query(request)
+        Issue.record("empty filters are accepted")
+      } catch let status as GRPCStatus {
+        #expect(status.message.contains("more than 100 filters"), "\(status.message)")
+      }
     }
   }
 }

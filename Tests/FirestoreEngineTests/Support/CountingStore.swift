@@ -1,4 +1,5 @@
-// A store that counts the rows that are read from it: what an operation costs, whatever the time it takes.
+// A store that counts the rows that are read from it: what an operation costs, whatever the time it takes. It refuses
+// commits if it is told to.
 
 import OrderedStore
 
@@ -11,7 +12,25 @@ final class CountingStore: OrderedStore {
   private let largest = Guarded(0)
   private let act = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
 
+  private let refusals = Guarded((left: 0, after: 0))
+
   init(_ base: any OrderedStore) { self.base = base }
+
+  /// Refuses so many of the next commits, as a store does for which too many wait already.
+  /// - Parameter after: how many go through before.
+  func refuse(_ count: Int, after: Int = 0) { refusals.withLock { $0 = (count, after) } }
+
+  fileprivate func refusesNext() -> Bool {
+    refusals.withLock { refusals in
+      if refusals.after > 0 {
+        refusals.after -= 1
+        return false
+      }
+      guard refusals.left > 0 else { return false }
+      refusals.left -= 1
+      return true
+    }
+  }
 
   /// The rows read since the last call.
   func takeCount() -> Int {
@@ -86,7 +105,10 @@ private final class CountingDatabase: OrderedDatabase {
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
     answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
-  ) { base.execute(validating: reads, body, answer: answer) }
+  ) {
+    if store.refusesNext() { return answer(.failure(StoreError.unavailable("too many calls wait"))) }
+    base.execute(validating: reads, body, answer: answer)
+  }
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
 

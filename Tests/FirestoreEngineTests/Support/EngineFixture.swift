@@ -18,6 +18,7 @@ struct EngineFixture: Sendable {
     lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
     scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard,
     commitWork: Int = EngineLimits.commitWork, sortMemory: Int = 1 << 30,
+    sortBytes: Int = EngineLimits.sortBytes,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
@@ -27,6 +28,7 @@ struct EngineFixture: Sendable {
     options.scanRows = scanRows
     options.commitWork = commitWork
     options.sortMemory = sortMemory
+    options.sortBytes = sortBytes
     options.requiresIndexes = strict
     options.limits = limits
     options.report = report

@@ -24,7 +24,7 @@ struct ReferenceEvaluator {
     }.map { Candidate(path: $0.key, fields: $0.value) }
     found.sort { precedes($0, $1, orders) }
     return found.dropFirst(structured.offset).prefix(structured.limit ?? .max).map {
-      ($0.path, Self.projected($0.fields, structured.select))
+      ($0.path, Self.projected($0.fields, structured.select?.paths))
     }
   }
 

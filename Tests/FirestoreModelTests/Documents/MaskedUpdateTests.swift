@@ -4,6 +4,42 @@ import FirestoreModel
 import RandomModels
 import Testing
 
+/// Maps, and paths that often meet in them.
+struct MaskSource {
+  var values: RandomValues
+  // Names that need quotes, escapes and bytewise comparison; few, so that paths meet.
+  let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
+
+  mutating func map(depth: Int = 0) -> MapValue {
+    MapValue(
+      (0..<values.below(6)).map { _ in
+        let name = values.pick(names)
+        let isMap = depth < 3 && values.below(3) > 0
+        return (name, isMap ? .map(map(depth: depth + 1)) : values.value(depth: 3))
+      })
+  }
+
+  /// A path that often leads into one of the maps, through the text that clients send.
+  mutating func path(in maps: [MapValue]) throws -> FieldPath {
+    var names: [String] = []
+    var map: MapValue? = values.pick(maps)
+    repeat {
+      if let inside = map, !inside.isEmpty, values.below(4) > 0 {
+        let entry = inside.entries[values.below(inside.count)]
+        names.append(entry.key)
+        map = if case .map(let next) = entry.value { next } else { nil }
+      } else {
+        names.append(values.pick(self.names))
+        map = nil
+      }
+    } while names.count < 4 && values.below(3) > 0
+    let path = try #require(FieldPath(segments: names))
+    let parsed = try FieldPath(parsing: path.description)
+    #expect(parsed == path)
+    return parsed
+  }
+}
+
 @Suite("Masked updates", .timeLimit(.minutes(10)))
 struct MaskedUpdateTests {
   /// What a masked update means, said as simply as possible.
@@ -15,44 +51,9 @@ struct MaskedUpdateTests {
     return result
   }
 
-  private struct Source {
-    var values: RandomValues
-    // Names that need quotes, escapes and bytewise comparison; few, so that paths meet.
-    let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
-
-    mutating func map(depth: Int = 0) -> MapValue {
-      MapValue(
-        (0..<values.below(6)).map { _ in
-          let name = values.pick(names)
-          let isMap = depth < 3 && values.below(3) > 0
-          return (name, isMap ? .map(map(depth: depth + 1)) : values.value(depth: 3))
-        })
-    }
-
-    /// A path that often leads into one of the maps, through the text that clients send.
-    mutating func path(in maps: [MapValue]) throws -> FieldPath {
-      var names: [String] = []
-      var map: MapValue? = values.pick(maps)
-      repeat {
-        if let inside = map, !inside.isEmpty, values.below(4) > 0 {
-          let entry = inside.entries[values.below(inside.count)]
-          names.append(entry.key)
-          map = if case .map(let next) = entry.value { next } else { nil }
-        } else {
-          names.append(values.pick(self.names))
-          map = nil
-        }
-      } while names.count < 4 && values.below(3) > 0
-      let path = try #require(FieldPath(segments: names))
-      let parsed = try FieldPath(parsing: path.description)
-      #expect(parsed == path)
-      return parsed
-    }
-  }
-
   @Test("one pass over sorted paths does what path after path does, in any order and with paths inside paths")
   func againstNaive() throws {
-    var source = Source(values: RandomValues(seed: 91))
+    var source = MaskSource(values: RandomValues(seed: 91))
     for _ in 0..<20_000 {
       let fields = source.map()
       let update = source.map()

@@ -131,6 +131,32 @@ struct FilterTests {
     #expect(built > 3000)
   }
 
+  @Test(
+    "composites of one part and empty ones, at any depth, change nothing for the documents that a query matches"
+  )
+  func simplification() throws {
+    var source = RandomValues(seed: 32)
+    func wrapped(_ filter: Filter) -> Filter {
+      var filter = filter
+      if case .composite(let op, let parts) = filter { filter = .composite(op, parts.map(wrapped)) }
+      while source.below(2) == 0 { filter = .composite(source.pick([.and, .or]), [filter]) }
+      return filter
+    }
+    var compared = 0
+    for _ in 0..<4000 {
+      let filter = wrapped(source.filter())
+      let query = Query(
+        parent: ParentName(rootOf: DatabaseName(project: "p")), StructuredQuery(filter: filter))
+      guard let normalized = try? NormalizedQuery(query), let simplified = normalized.filter else { continue }
+      compared += 1
+      for _ in 0..<5 {
+        let (name, fields) = source.document()
+        #expect(simplified.matches(name, fields) == filter.matches(name, fields), "\(filter)")
+      }
+    }
+    #expect(compared > 1000)
+  }
+
   @Test("thirty disjunctions are built, thirty-one are not, and huge products are never built")
   func disjunctionLimit() {
     func isIn(_ count: Int64) -> Filter {

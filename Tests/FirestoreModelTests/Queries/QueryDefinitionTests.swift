@@ -173,7 +173,7 @@ struct QueryDefinitionTests {
 
   @Test("a projection to nothing or to the name leaves names only")
   func projection() throws {
-    func project(_ select: [FieldPath]?) throws -> MapValue {
+    func project(_ select: FieldMask?) throws -> MapValue {
       try NormalizedQuery(Self.query(StructuredQuery(select: select))).projected(["a": 1, "b": 2])
     }
     #expect(try project(nil) == ["a": 1, "b": 2] && project([]) == [:] && project([.documentID]) == [:])
@@ -261,6 +261,19 @@ struct QueryDefinitionTests {
     }
     #expect(Self.refusal(StructuredQuery(filter: all(100, .equal))) == nil)
     #expect(Self.refusal(StructuredQuery(filter: all(101, .equal))) != nil)
+    func deep(_ filter: Filter) -> Filter {
+      (0..<90).reduce(filter) { filter, level in .composite(level.isMultiple(of: 2) ? .or : .and, [filter]) }
+    }
+    for empty in [Filter.composite(.and, []), .composite(.or, []), deep(.composite(.and, []))] {
+      func parts(_ count: Int) -> StructuredQuery {
+        StructuredQuery(
+          filter: .composite(.and, [Filter](repeating: empty, count: count) + [all(50, .equal)]))
+      }
+      #expect(Self.refusal(parts(50)) == nil)
+      #expect(Self.refusal(parts(51)) == "The query has more than 100 filters and orders.")
+    }
+    let single = Self.field("f", .equal, 1)
+    #expect(try NormalizedQuery(Self.query(StructuredQuery(filter: deep(single)))).filter == single)
     #expect(Self.refusal(StructuredQuery(filter: all(10, .greaterThan))) == nil)
     #expect(Self.refusal(StructuredQuery(filter: all(11, .greaterThan))) != nil)
     #expect(Self.refusal(StructuredQuery(orderBy: [Self.order("a"), Self.order("a", .descending)])) != nil)

@@ -40,7 +40,7 @@ extension RandomValues {
     if below(3) == 0 { query.endAt = Cursor([value()], before: below(2) == 0) }
     query.offset = below(3)
     if below(2) == 0 { query.limit = below(10) }
-    if below(4) == 0 { query.select = (0..<below(3)).map { _ in fieldPath() } }
+    if below(4) == 0 { query.select = FieldMask((0..<below(3)).map { _ in fieldPath() }) }
     if below(5) == 0 {
       query.findNearest = FindNearest(
         field: fieldPath(), vector: [1, 2], measure: pick([.euclidean, .cosine, .dotProduct]), limit: 5,

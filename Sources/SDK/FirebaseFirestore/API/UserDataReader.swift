@@ -63,7 +63,7 @@ struct UserDataReader {
     parsed.transforms = parsed.transforms.filter { isCovered($0.field) }
     let transformed = Set(parsed.transforms.map(\.field))
     parsed.mask = named.filter { !transformed.contains($0) }
-    parsed.fields = parsed.fields.projected(to: parsed.mask)
+    parsed.fields = parsed.fields.projected(to: FieldMask(parsed.mask))
     return parsed
   }
 

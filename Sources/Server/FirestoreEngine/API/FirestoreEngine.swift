@@ -31,6 +31,8 @@ public final class FirestoreEngine: Sendable {
     var watchBudget = WatchBudget()
     /// Rows that a query goes over in one read.
     var scanRows = EngineLimits.scanRows
+    /// Bytes of results that one query may hold to sort them.
+    var sortBytes = EngineLimits.sortBytes
     /// Bytes of documents that one commit may go over.
     var commitWork = EngineLimits.commitWork
 
@@ -108,17 +110,7 @@ public final class FirestoreEngine: Sendable {
   public func setIndexes(
     _ configuration: IndexConfiguration, ofDatabase id: String
   ) async throws(FirestoreError) {
-    let count = configuration.compositeIndexes.count
-    if count > limits.compositeIndexes {
-      throw .invalidArgument(
-        "The database \(id) would have \(count) composite indexes; at most \(limits.compositeIndexes) are "
-          + "allowed.")
-    }
-    if configuration.overrides.count > limits.fieldOverrides {
-      throw .invalidArgument(
-        "The database \(id) would have \(configuration.overrides.count) field overrides; at most "
-          + "\(limits.fieldOverrides) are allowed.")
-    }
+    try validate(configuration, ofDatabase: id)
     let opening = state.withLock { state in
       state.indexes[id] = configuration
       return state.databases.filter { $0.key.database == id }.map(\.value)
@@ -129,6 +121,24 @@ public final class FirestoreEngine: Sendable {
         guard let database = try? await task.value else { continue }
         try await database.indexes.choose(configuration)
       }
+    }
+  }
+
+  /// Checks what can be checked of a database's indexes before they are chosen.
+  /// - Throws: INVALID_ARGUMENT for more indexes than a database may have.
+  public func validate(
+    _ configuration: IndexConfiguration, ofDatabase id: String
+  ) throws(FirestoreError) {
+    let count = configuration.compositeIndexes.count
+    if count > limits.compositeIndexes {
+      throw .invalidArgument(
+        "The database \(id) would have \(count) composite indexes; at most \(limits.compositeIndexes) are "
+          + "allowed.")
+    }
+    if configuration.overrides.count > limits.fieldOverrides {
+      throw .invalidArgument(
+        "The database \(id) would have \(configuration.overrides.count) field overrides; at most "
+          + "\(limits.fieldOverrides) are allowed.")
     }
   }
 

@@ -7,7 +7,7 @@ extension FirestoreEngine {
   /// Reads one document, reduced to `mask`.
   /// - Throws: NOT_FOUND if there is none, INVALID_ARGUMENT or FAILED_PRECONDITION for a bad read time or token.
   public func getDocument(
-    _ name: DocumentName, mask: [FieldPath]? = nil, consistency: ReadConsistency = .latest, as caller: Caller
+    _ name: DocumentName, mask: FieldMask? = nil, consistency: ReadConsistency = .latest, as caller: Caller
   ) async throws(FirestoreError) -> DocumentRead {
     try await reporting {
       let database = try await self.database(name.database)
@@ -36,7 +36,7 @@ extension FirestoreEngine {
   /// Without names nothing is delivered, or only the token of the transaction that was begun.
   /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a name of another database.
   public func batchGetDocuments(
-    in name: DatabaseName, _ names: [DocumentName], mask: [FieldPath]? = nil,
+    in name: DatabaseName, _ names: [DocumentName], mask: FieldMask? = nil,
     consistency: ReadConsistency = .latest, as caller: Caller,
     deliver: @Sendable (BatchGetPage) async throws -> Void
   ) async throws {
@@ -84,7 +84,7 @@ extension FirestoreEngine {
 
   /// The answers of one page: as many as fit.
   private static func items(
-    _ names: ArraySlice<DocumentName>, _ mask: [FieldPath]?, _ database: FirestoreDatabase, _ caller: Caller,
+    _ names: ArraySlice<DocumentName>, _ mask: FieldMask?, _ database: FirestoreDatabase, _ caller: Caller,
     _ view: any ReadView
   ) throws -> [BatchGetPage.Item] {
     var items: [BatchGetPage.Item] = []

@@ -23,7 +23,7 @@ public struct ListDocumentsRequest: Sendable {
   /// Text such as `a desc, __name__ desc`; empty for `__name__`.
   public var orderBy: String
   /// The fields to return; nil for all.
-  public var mask: [FieldPath]?
+  public var mask: FieldMask?
   /// Which state to read.
   public var consistency: ReadConsistency
   /// Whether to list documents, too, that do not exist but have documents below them.
@@ -32,7 +32,7 @@ public struct ListDocumentsRequest: Sendable {
   /// Makes a request for the first page of a collection.
   public init(
     parent: ParentName, collectionID: String = "", pageSize: Int = 0, pageToken: String = "",
-    orderBy: String = "", mask: [FieldPath]? = nil, consistency: ReadConsistency = .latest,
+    orderBy: String = "", mask: FieldMask? = nil, consistency: ReadConsistency = .latest,
     showMissing: Bool = false
   ) {
     self.parent = parent

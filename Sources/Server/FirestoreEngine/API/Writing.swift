@@ -51,7 +51,7 @@ extension FirestoreEngine {
   /// Creates a document; without an id under one of twenty random letters and digits.
   /// - Throws: ALREADY_EXISTS if there is one.
   public func createDocument(
-    in collection: CollectionName, id: String?, fields: MapValue, mask: [FieldPath]? = nil, as caller: Caller
+    in collection: CollectionName, id: String?, fields: MapValue, mask: FieldMask? = nil, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
     var random = SystemRandomNumberGenerator()
     let id = id ?? AutoID.make(using: &random)
@@ -65,7 +65,7 @@ extension FirestoreEngine {
 
   /// Creates or changes a document and returns it as it is then, reduced to `mask`.
   public func updateDocument(
-    _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: [FieldPath]? = nil,
+    _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: FieldMask? = nil,
     precondition: Precondition? = nil, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
     let write = Write(.update(name, fields: fields), mask: updateMask, precondition: precondition)
@@ -82,7 +82,7 @@ extension FirestoreEngine {
 
   /// Commits one update and returns the document that it made.
   private func put(
-    _ write: Write, mask: [FieldPath]?, as caller: Caller
+    _ write: Write, mask: FieldMask?, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
     try write.validate(in: write.document.database, limits: limits.data)
     return try await reporting {

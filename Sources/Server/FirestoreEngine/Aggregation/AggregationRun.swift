@@ -24,6 +24,8 @@ struct AggregationRun {
     parts = named.map { Part(alias: $0.alias, op: $0.op) }
     var base = aggregation.base
     base.select = nil
+    // How many the limit and the offset leave does not depend on the order; which they are does.
+    let isPart = base.limit != nil || base.offset > 0
     // Counting further than anyone asked would only cost.
     var bound: Int64 = 0
     for aggregation in named {
@@ -37,6 +39,7 @@ struct AggregationRun {
     }
     var prepared = try PreparedQuery(Query(parent: parent, base), limits)
     prepared.requiredFields = aggregation.fields
+    prepared.needsOrder = isPart && !aggregation.fields.isEmpty
     query = prepared
   }
 

@@ -191,12 +191,18 @@ struct CommitPlan {
       let path = target.name.path
       let collection = path.segments.dropLast().last ?? ""
       let entriesBefore = try target.fieldsBefore.map {
-        try DocumentEntries(of: $0, at: path, in: indexes.possible(in: collection), limits: nil)
+        try DocumentEntries(
+          of: $0, at: path, in: indexes.possible(in: collection), limits: nil, room: work.room(replacing: nil)
+        )
       }
+      let bytesBefore = entriesBefore?.bytes ?? 0
+      try work.spend(bytes: bytesBefore)
       let entriesAfter = try target.fields.map {
-        try DocumentEntries(of: $0, at: path, in: indexes.kept(in: collection), limits: limits)
+        try DocumentEntries(
+          of: $0, at: path, in: indexes.kept(in: collection), limits: limits,
+          room: work.room(replacing: bytesBefore))
       }
-      exchange(entriesBefore ?? .none, for: entriesAfter ?? .none)
+      try exchange(entriesBefore ?? .none, for: entriesAfter ?? .none)
       // Also where the row stays as it is: a transaction that queried the collection group holds the rows' range, and
       // a changed document may leave or enter its result.
       let group = KeyLayout.group(path)
@@ -204,42 +210,59 @@ struct CommitPlan {
       let after = target.snapshot
       switch (target.before, after) {
       case (nil, let after?):
-        insertions.append((target.key, DocumentRow.encode(after)))
-        insertions.append((group, []))
-      case (_?, let after?): sets.append((target.key, DocumentRow.encode(after)))
-      case (_?, nil):
-        clears.append(target.key)
-        clears.append(group)
+        try insert(target.key, DocumentRow.encode(after))
+        try insert(group, [])
+      case (_?, let after?):
+        let row = DocumentRow.encode(after)
+        try work.write(bytes: target.key.count + row.count)
+        sets.append((target.key, row))
+      case (_?, nil): try clear([target.key, group])
       case (nil, nil): break
       }
       changes.append(DocumentChange(name: target.name, before: target.before, after: after))
     }
   }
 
-  /// Notes what becomes of a document's index entries.
-  private mutating func exchange(_ before: DocumentEntries, for after: DocumentEntries) {
-    footprint.entries.append(before.automatic)
-    footprint.entries.append(after.automatic)
+  /// Notes what becomes of a document's index entries. Those that stay are kept once.
+  private mutating func exchange(
+    _ before: DocumentEntries, for after: DocumentEntries
+  ) throws(FirestoreError) {
     let (removed, added) = IndexEntries.difference(from: before.automatic, to: after.automatic)
-    clears += removed
+    try touch(before.automatic, and: added)
+    try clear(removed)
     insertions.reserveCapacity(insertions.count + added.count + 2)
-    for key in added { insertions.append((key, [])) }
+    for key in added { try insert(key, []) }
     guard !before.composite.isEmpty || !after.composite.isEmpty else { return }
     let keysBefore = before.composite.map(\.key)
-    let keysAfter = after.composite.map(\.key)
-    footprint.entries.append(keysBefore)
-    footprint.entries.append(keysAfter)
-    let composite = IndexEntries.difference(from: keysBefore, to: keysAfter)
-    clears += composite.removed
+    let composite = IndexEntries.difference(from: keysBefore, to: after.composite.map(\.key))
+    try touch(keysBefore, and: composite.added)
+    try clear(composite.removed)
     // A row's value follows from its key, so that one that stays is as it was.
     var rest = after.composite[...]
     for key in composite.added {
       while let entry = rest.popFirst() {
         guard entry.key == key else { continue }
-        insertions.append((key, entry.value))
+        try insert(key, entry.value)
         break
       }
     }
+  }
+
+  /// Adds a document's entries to the footprint: those that it had, which are counted already, and those that are new.
+  private mutating func touch(_ before: [Key], and added: [Key]) throws(FirestoreError) {
+    try work.spend(bytes: added.reduce(0) { $0 + $1.count })
+    footprint.entries.append(before)
+    footprint.entries.append(added)
+  }
+
+  private mutating func insert(_ key: Key, _ value: StoredValue) throws(FirestoreError) {
+    try work.write(bytes: key.count + value.count)
+    insertions.append((key, value))
+  }
+
+  private mutating func clear(_ keys: [Key]) throws(FirestoreError) {
+    try work.write(bytes: keys.reduce(0) { $0 + $1.count })
+    clears += keys
   }
 
   /// Writes everything; nothing at all if no document changes.

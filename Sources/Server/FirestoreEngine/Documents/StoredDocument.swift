@@ -55,7 +55,7 @@ public final class StoredDocument: Sendable {
 
   /// The document with only some fields; the same one for nil.
   /// - Throws: DATA_LOSS if the stored bytes are no document.
-  func masked(_ mask: [FieldPath]?) throws(FirestoreError) -> StoredDocument {
+  func masked(_ mask: FieldMask?) throws(FirestoreError) -> StoredDocument {
     guard let mask else { return self }
     return StoredDocument(
       name: name, createTime: createTime, updateTime: updateTime, fields: try fields().projected(to: mask))

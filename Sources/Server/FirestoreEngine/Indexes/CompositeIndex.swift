@@ -90,30 +90,34 @@ struct NumberedIndex: Hashable, Sendable {
   }
 
   /// The rows that a document has in the index.
-  /// - Parameter isLimited: whether an entry above the limit on its size is an error; else there is none.
-  /// - Throws: INVALID_ARGUMENT for such an entry.
+  /// - Parameters:
+  ///   - isLimited: whether an entry above the limit on its size is an error; else there is none.
+  ///   - admit: told how many they are, and how many bytes, before any of them is made.
+  /// - Throws: INVALID_ARGUMENT for such an entry, and what `admit` throws.
   func entries(
-    of fields: MapValue, at path: ResourcePath, isLimited: Bool = true
+    of fields: MapValue, at path: ResourcePath, isLimited: Bool = true,
+    admit: (_ count: Int, _ bytes: Int) throws(FirestoreError) -> Void
   ) throws(FirestoreError) -> [(Key, StoredValue)] {
-    var entries: [Partial] = [Partial(key: prefix(in: ResourcePath(Array(path.segments.dropLast()))))]
-    let start = entries[0].key.count
+    // What each part of an entry may be.
+    var values: [[[UInt8]]] = []
     for part in index.parts {
       guard let value = fields.value(at: part.field) else { return [] }
       guard part.mode == .contains else {
-        let bytes = NumberedIndex.encode(value, part.mode)
-        for place in entries.indices { entries[place].append(bytes) }
+        values.append([NumberedIndex.encode(value, part.mode)])
         continue
       }
       guard case .array(let elements) = value else { return [] }
-      let distinct = Set(elements.map { IndexValue.encode($0) })
-      entries = entries.flatMap { entry in
-        distinct.map { bytes in
-          var entry = entry
-          entry.append(bytes)
-          return entry
-        }
-      }
+      values.append(Array(Set(elements.map { IndexValue.encode($0) })))
     }
+    guard !values.contains(where: \.isEmpty) else { return [] }
+    let longest = values.reduce(0) { $0 + ($1.map(\.count).max() ?? 0) }
+    guard longest <= EngineLimits.compositeEntryBytes else {
+      guard isLimited else { return [] }
+      throw .invalidArgument(
+        "An entry of the document in the index of \(index.description) has \(longest) bytes; at most "
+          + "\(EngineLimits.compositeEntryBytes) are allowed.")
+    }
+    let start = prefix(in: ResourcePath(Array(path.segments.dropLast())))
     var name = IndexKeyEncoder()
     if index.scope == .collection {
       name.append(segment: path.segments.last ?? "")
@@ -121,11 +125,22 @@ struct NumberedIndex: Hashable, Sendable {
       name.append(path)
     }
     let nameBytes = index.namesDescend ? name.bytes.map { ~$0 } : name.bytes
-    for entry in entries where entry.key.count - start > EngineLimits.compositeEntryBytes {
-      guard isLimited else { return [] }
-      throw .invalidArgument(
-        "An entry of the document in the index of \(index.description) has \(entry.key.count - start) bytes; at most "
-          + "\(EngineLimits.compositeEntryBytes) are allowed.")
+    var count = 1
+    var size = start.count + nameBytes.count + 2 * values.count
+    for choices in values {
+      size = size * choices.count + count * choices.reduce(0) { $0 + $1.count }
+      count *= choices.count
+    }
+    try admit(count, size)
+    var entries = [Partial(key: start)]
+    for choices in values {
+      entries = entries.flatMap { entry in
+        choices.map { bytes in
+          var entry = entry
+          entry.append(bytes)
+          return entry
+        }
+      }
     }
     return entries.map { ($0.key + nameBytes, $0.ends) }
   }

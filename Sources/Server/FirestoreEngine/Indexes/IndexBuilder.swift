@@ -19,10 +19,15 @@ final class IndexBuilder: Sendable {
     var isStopped = false
     /// Whether transactions of this process may hold locks from before the state was loaded.
     var hasWaited = false
+    /// Whether it was told that the store cannot write, since it last could.
+    var hasToldOfStore = false
   }
 
   /// What follows a step.
   private enum Next: Sendable { case step, wait(UInt64), nothing }
+
+  /// How long it waits for a store that cannot write, in microseconds.
+  private static let pause: UInt64 = 1_000_000
 
   private let name: DatabaseName
   private let rows: any OrderedDatabase
@@ -105,28 +110,44 @@ final class IndexBuilder: Sendable {
     state.withLock { state in
       guard !state.isStopped else { return }
       let before = state.task
+      let clock = options.clock
       state.task = Task { [weak self] in
         before?.cancel()
         await before?.value
-        await self?.work()
+        // Nobody is kept for the sake of waiting.
+        while let time = await self?.work() { try? await clock.sleep(until: time) }
       }
     }
   }
 
-  private func work() async {
+  /// Takes steps; returns the time at which to go on, nil if there is nothing left to do.
+  private func work() async -> UInt64? {
     while !Task.isCancelled {
       do {
-        switch try await step() {
+        let next = try await step()
+        state.withLock { $0.hasToldOfStore = false }
+        switch next {
         case .step: await Task.yield()
-        case .wait(let time): try await options.clock.sleep(until: time)
-        case .nothing: return
+        case .wait(let time): return time
+        case .nothing: return nil
         }
-      } catch is CancellationError { return } catch {
-        // The store writes no more, or what it holds is damaged: the next start tries again.
+      } catch is CancellationError { return nil } catch let error as StoreError
+        where error.code == .unavailable
+      {
+        // Too many calls wait for the database, which passes; a store that has failed for good answers at once.
+        let isFirst = state.withLock { state in
+          defer { state.hasToldOfStore = true }
+          return !state.hasToldOfStore
+        }
+        if isFirst { report("the indexes have to wait: \(error.message)") }
+        return options.clock.now() + IndexBuilder.pause
+      } catch {
+        // What the store holds is damaged: the next start tries again.
         report("the indexes cannot be brought up to date: \(FirestoreError(error).message)")
-        return
+        return nil
       }
     }
+    return nil
   }
 
   private func step() async throws -> Next {
@@ -174,10 +195,10 @@ final class IndexBuilder: Sendable {
         var bytes = 0
         for index in unbuilt {
           do {
-            let entries = try index.entries(of: fields, at: document.path)
-            let more = entries.reduce(0) { $0 + $1.0.count + $1.1.count }
-            guard bytes + more <= EngineLimits.builtDocumentBytes else { throw IndexBuilder.tooManyBytes }
-            bytes += more
+            let entries = try index.entries(of: fields, at: document.path) { _, more throws(FirestoreError) in
+              guard bytes + more <= EngineLimits.builtDocumentBytes else { throw IndexBuilder.tooManyBytes }
+              bytes += more
+            }
             for (key, value) in entries { try step.insert(key, value) }
           } catch let error as FirestoreError {
             unbuilt.removeAll { $0 == index }

@@ -15,11 +15,13 @@ enum IndexEntries {
   /// - Parameters:
   ///   - rules: which fields have entries; nil for all.
   ///   - limits: how many and how large they may be; nil for a document that is stored already.
-  /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries.
+  ///   - room: how many bytes the commit has for them; nil if it is none that asks.
+  /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries, and without room.
   static func keys(
-    of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, limits: EngineLimits? = .standard
+    of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, limits: EngineLimits? = .standard,
+    room: CommitWork.EntryRoom? = nil
   ) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path, fields: fields.count, limits)
+    var builder = Builder(path, fields: fields.count, limits, room)
     try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
     return builder.keys
@@ -40,9 +42,11 @@ enum IndexEntries {
     let prefix: Key
     private let id: [UInt8]
     private let limits: EngineLimits?
+    private let room: CommitWork.EntryRoom?
 
-    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?) {
+    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?, _ room: CommitWork.EntryRoom?) {
       self.limits = limits
+      self.room = room
       prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
       id = KeyLayout.segment(path.segments.last ?? "")
       self.path = path
@@ -123,14 +127,14 @@ enum IndexEntries {
       keys.append(encoder.bytes)
       count += 2
       bytes += encoder.bytes.count
-      guard let limits else { return }
-      if count > limits.indexEntries {
+      if let limits, count > limits.indexEntries {
         throw .indexEntryLimit(limits.indexEntries)
       }
-      if bytes > limits.indexEntriesBytes {
+      if let limits, bytes > limits.indexEntriesBytes {
         throw .invalidArgument(
           "The document's index entries are larger than \(limits.indexEntriesBytes) bytes in all.")
       }
+      try room?.check(bytes)
     }
   }
 

@@ -171,22 +171,35 @@ struct DocumentEntries {
   /// What a document without fields at hand has.
   static let none = DocumentEntries()
 
-  /// - Parameter limits: how many there may be; nil for a document that is stored already.
-  /// - Throws: INVALID_ARGUMENT above the limits on entries.
+  /// - Parameters:
+  ///   - limits: how many there may be; nil for a document that is stored already.
+  ///   - room: how many bytes the commit has for them; nil if it is none that asks.
+  /// - Throws: INVALID_ARGUMENT above the limits on entries, and without room.
   init(
-    of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?
+    of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?,
+    room: CommitWork.EntryRoom? = nil
   ) throws(FirestoreError) {
-    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, limits: limits)
+    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, limits: limits, room: room)
     guard !group.composites.isEmpty else { return }
+    var count = 2 * automatic.count
+    var bytes = self.bytes
     for index in group.composites {
-      for (key, value) in try index.entries(of: fields, at: path, isLimited: limits != nil) {
-        composite.append((key, value))
+      // An array's elements beside long values are far more than the document: they are counted before they are built.
+      let entries = try index.entries(of: fields, at: path, isLimited: limits != nil) {
+        more, size throws(FirestoreError) in
+        count += more
+        bytes += size
+        if let limits, count > limits.indexEntries { throw .indexEntryLimit(limits.indexEntries) }
+        try room?.check(bytes)
       }
-    }
-    if let limits, composite.count + 2 * automatic.count > limits.indexEntries {
-      throw .indexEntryLimit(limits.indexEntries)
+      for (key, value) in entries { composite.append((key, value)) }
     }
     composite.sort { compareKeys($0.key, $1.key) < 0 }
+  }
+
+  /// Bytes of all these rows.
+  var bytes: Int {
+    composite.reduce(automatic.reduce(0) { $0 + $1.count }) { $0 + $1.key.count + $1.value.count }
   }
 
   private init() {}

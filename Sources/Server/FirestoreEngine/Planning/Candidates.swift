@@ -20,7 +20,7 @@ struct Candidate {
 /// Where a source is read on.
 enum ReadingPlace: Sendable {
   case start
-  /// Behind a document, for sources in the order of names.
+  /// Behind a document, for sources in the order of names, and for names.
   case after(StoredDocument)
   /// At the keys of a range, for sources that are one range.
   case range(KeyRange)
@@ -78,7 +78,9 @@ struct Candidates {
     if case .after(let document) = place { last = document }
     switch plan.source {
     case .nothing: break
-    case .names(let paths): names = paths[...]
+    case .names(let paths):
+      names = paths[...]
+      if let last, let index = paths.firstIndex(of: last.name.path) { names = paths[(index + 1)...] }
     case .entries(_, let prefixes, var bounds):
       if let last {
         let id = KeyLayout.segment(last.name.id)

@@ -149,6 +149,7 @@ extension FirestoreDatabase {
           bytes += stored.encoded.count
           found.append((path, .found(try stored.masked(request.mask))))
         } else {
+          bytes += name.description.utf8.count
           found.append((path, .missing(name)))
         }
         id = next

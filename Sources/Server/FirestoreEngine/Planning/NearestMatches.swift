@@ -1,36 +1,46 @@
 // The nearest of many vectors, found by looking at each once.
 //
-// Invariant: names and distances alone are held, of at most twice the limit and a few: documents are read again when
-// they are delivered, so that a thousand large ones never stand in memory together.
+// Invariant: names, distances and the beginnings of what orders equally near ones are held, of no more than the limit:
+// documents are read again when they are delivered, so that a thousand large ones never stand in memory together.
 
 import FirestoreModel
 
-/// Collects the nearest documents.
+/// Collects the nearest documents, in whatever order they come.
 struct NearestMatches {
   /// A document that may be among the nearest.
-  struct Match {
+  struct Match: Sendable {
     var name: DocumentName
     var distance: Double
     /// What matches are sorted by; NaN is farthest.
     fileprivate var farness: Double
-    fileprivate var position: Int
+    /// The values of the query's order fields, as far as an index entry tells them apart.
+    fileprivate var place: ArraySlice<UInt8>
   }
 
   private let nearest: FindNearest
   private let norm: Double
-  private var matches: [Match] = []
-  private var seen = 0
-  /// The farness of the last of the nearest so far, once there are enough.
-  private var worst: Double?
+  /// The order of equally near ones, but for their names.
+  private let orders: ArraySlice<StructuredQuery.Order>
+  private var matches: LeadingElements<Match>
 
-  init(_ nearest: FindNearest) {
+  /// - Parameter orders: the query's order.
+  init(_ nearest: FindNearest, orders: [StructuredQuery.Order]) {
     self.nearest = nearest
     norm = NearestMatches.norm(nearest.vector)
+    self.orders = orders.prefix { !$0.field.isDocumentID }
+    let descends = orders.last?.direction == .descending
+    matches = LeadingElements(nearest.limit) { a, b in
+      if NearestMatches.isNearer(a.farness, b.farness) { return true }
+      if NearestMatches.isNearer(b.farness, a.farness) { return false }
+      if a.place != b.place { return a.place.lexicographicallyPrecedes(b.place) }
+      return DocumentName.compare(a.name, b.name) == (descends ? .descending : .ascending)
+    }
   }
 
   /// Looks at a document; one without a vector of the right dimension, or too far away, is passed over.
   mutating func add(_ document: StoredDocument) throws(FirestoreError) {
-    guard case .vector(let vector)? = try document.fields().value(at: nearest.field),
+    let fields = try document.fields()
+    guard case .vector(let vector)? = fields.value(at: nearest.field),
       vector.count == nearest.vector.count
     else { return }
     let distance = distance(to: vector)
@@ -40,28 +50,22 @@ struct NearestMatches {
     {
       return
     }
-    seen += 1
-    let farness = isProduct ? -distance : distance
-    if let worst, !NearestMatches.isNearer(farness, worst) { return }
-    matches.append(Match(name: document.name, distance: distance, farness: farness, position: seen))
-    if matches.count >= 2 * nearest.limit + 64 { cut() }
+    _ = matches.add(
+      Match(
+        name: document.name, distance: distance, farness: isProduct ? -distance : distance,
+        place: place(fields)))
   }
 
-  /// The nearest, nearest first; of equally near ones those that came first.
-  mutating func take() -> [Match] {
-    cut()
-    return matches
-  }
+  /// The nearest, nearest first; equally near ones are in the query's order.
+  mutating func take() -> [Match] { matches.take() }
 
-  private mutating func cut() {
-    matches.sort { a, b in
-      if NearestMatches.isNearer(a.farness, b.farness) { return true }
-      if NearestMatches.isNearer(b.farness, a.farness) { return false }
-      return a.position < b.position
+  private func place(_ fields: MapValue) -> ArraySlice<UInt8> {
+    var bytes: [UInt8] = []
+    for order in orders where bytes.count < IndexValue.cutLength {
+      let mode: CompositeIndex.Mode = order.direction == .descending ? .descending : .ascending
+      bytes += NumberedIndex.encode(fields.value(at: order.field) ?? .null, mode)
     }
-    guard matches.count >= nearest.limit else { return }
-    matches.removeLast(matches.count - nearest.limit)
-    worst = matches.last?.farness
+    return bytes.prefix(IndexValue.cutLength)
   }
 
   private static func isNearer(_ a: Double, _ b: Double) -> Bool {

@@ -12,10 +12,12 @@ extension FirestoreDatabase {
   ) async throws -> QueryReads {
     guard let nearest = query.normalized.findNearest else { return QueryReads() }
     let started = options.clock.now()
-    var found = NearestMatches(nearest)
+    var candidates = query.unprojected
+    candidates.needsOrder = query.isWindow
+    var found = NearestMatches(nearest, orders: query.orders)
     var skipped = 0
     var explanation: QueryExplanation?
-    let reads = try await run(query.unprojected, explain, &session, as: caller) { page in
+    let reads = try await run(candidates, explain, &session, as: caller) { page in
       for document in page.documents { try found.add(document) }
       skipped += page.skippedResults
       explanation = page.explanation

@@ -101,7 +101,7 @@ extension ListDocumentsRequest {
     binding.add(showMissing ? "missing" : "")
     binding.add(consistency)
     binding.add(mask == nil ? "whole" : "masked")
-    for field in mask ?? [] { binding.add("\(field)") }
+    for field in mask?.paths ?? [] { binding.add("\(field)") }
     return binding
   }
 }

@@ -38,6 +38,9 @@ struct PreparedQuery: Sendable {
   private let content: Content
   /// Fields that results must have beside those that the query itself looks at: those that are aggregated.
   var requiredFields: [FieldPath] = []
+  /// Whether the order of results matters. Where it does not they come as they are read, and limit and offset say only how
+  /// many there are.
+  var needsOrder = true
 
   /// Validates and normalises.
   /// - Throws: INVALID_ARGUMENT, with the product's messages.
@@ -57,7 +60,7 @@ struct PreparedQuery: Sendable {
   /// Whether the result is only a part of what matches.
   var isWindow: Bool { limit != nil || skips }
   /// The fields of results; nil for all.
-  var projection: [FieldPath]? { normalized.select }
+  var projection: FieldMask? { normalized.select }
   /// Whether results are in name order, and in which direction.
   var nameDirection: StructuredQuery.Direction? { orders.count == 1 ? orders.first?.direction : nil }
 
@@ -95,6 +98,7 @@ struct PreparedQuery: Sendable {
     structured.select = nil
     guard var whole = try? deriving(structured) else { return self }
     whole.requiredFields = requiredFields
+    whole.needsOrder = needsOrder
     return whole
   }
 }

@@ -2,9 +2,8 @@
 //
 // Preference: documents by name; a composite index that gives all equalities and the order; equalities (also array membership, and their alternatives) by intersecting index
 // entries; else a composite index that gives the order and some of the equalities; else the index of the first order
-// field; else the rows of the collection. Where the rows do not come in the
-// query's order, results are sorted in memory. Whatever comes is checked against the whole query, so a plan may give too
-// much, but never too little.
+// field; else the rows of the collection. Where the rows do not come in the query's order and it matters, results are
+// sorted in memory. Whatever comes is checked against the whole query, so a plan may give too much, but never too little.
 
 import FirestoreModel
 import OrderedStore
@@ -33,7 +32,7 @@ struct QueryPlan: Sendable {
 
   /// How far the candidates' order is the query's.
   enum Arrangement: Sendable {
-    /// Entirely.
+    /// Entirely, as far as it matters.
     case exact
     /// In the first field; documents with one value of it are neighbours.
     case runs
@@ -134,7 +133,7 @@ struct Planner {
         reverse: isExact && reverse)
       // With a limit, reading the order's index and leaving out what does not match beats sorting a large set.
       let readsMuch =
-        try query.limit != nil && query.nameDirection == nil
+        try query.limit != nil && query.needsOrder && query.nameDirection == nil
         && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
       if !readsMuch { return entries }
     }

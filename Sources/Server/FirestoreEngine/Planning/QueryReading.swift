@@ -104,7 +104,8 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
   ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
     let run = QueryRun(
-      query, indexes, recordsKeys: session.keepsReads, counts: counts, scanRows: options.scanRows)
+      query, indexes, recordsKeys: session.keepsReads, counts: counts, sortBytes: options.sortBytes,
+      scanRows: options.scanRows)
     guard session.keepsReads else { return (run, []) }
     let (planned, plan) = try await rows.read(at: session.version) { view in
       var run = run
@@ -141,7 +142,7 @@ extension FirestoreDatabase {
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
-    var run = QueryRun(query, indexes, scanRows: options.scanRows)
+    var run = QueryRun(query, indexes, sortBytes: options.sortBytes, scanRows: options.scanRows)
     var session = ReadSession(version: version)
     while true {
       let (next, found) = try await nextPage(run, &session, nil, nil)

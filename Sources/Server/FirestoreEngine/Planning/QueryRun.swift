@@ -1,10 +1,10 @@
 // A query being answered, page by page, all pages at one version.
 //
 // Invariant: the concatenated pages are the query's result: all matching documents in its order, then offset, then
-// limit. A page holds a bounded number of documents and bytes. Results that no index orders are held, up to
-// `EngineLimits.sortBytes`: all of them, or, where an index gives the first order field, those that have one value of
-// it. What was read once is not read again for the next page. A page may be empty and not the last: one look at the store
-// goes over a bounded number of rows, whether they match or not.
+// limit. A page holds a bounded number of documents and bytes. Results that no index orders are held if their order is
+// needed, up to `EngineLimits.sortBytes`: all of them, or, where an index gives the first order field, those that have
+// one value of it. What was read once is not read again for the next page. A page may be empty and not the last: one
+// look at the store goes over a bounded number of rows, whether they match or not.
 
 import FirestoreModel
 import OrderedStore
@@ -86,7 +86,7 @@ struct QueryRun: Sendable {
     if let plan { return plan }
     // Looked at after the view was made: the set is that of its version, or a later one that knows of it.
     let planner = Planner(query, indexes.current, at: view.version)
-    let plan = try planner.plan { prefix in
+    var plan = try planner.plan { prefix in
       var count = 0
       try view.scan(KeyRange(prefix: prefix), reverse: false) { _, _, _ in
         count += 1
@@ -94,6 +94,7 @@ struct QueryRun: Sendable {
       }
       return count >= QueryRun.commonEntries
     }
+    if !query.needsOrder { plan.arrangement = .exact }
     self.plan = plan
     used = planner.indexes(of: plan)
     return plan
@@ -157,7 +158,8 @@ struct QueryRun: Sendable {
     var run = unsorted ?? sorter
     unsorted = nil
     while let candidate = try candidates.next() {
-      let isRun = plan.arrangement == .runs || candidate.value.count >= IndexValue.cutLength
+      let isRun =
+        plan.arrangement == .runs || (query.needsOrder && candidate.value.count >= IndexValue.cutLength)
       if !run.isEmpty, !isRun || candidate.value != runValue {
         hold(&run)
         if try deliverHeld(&page) { return goOn(at: candidate, including: true, candidates, plan) }

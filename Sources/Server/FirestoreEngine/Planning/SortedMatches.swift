@@ -17,7 +17,7 @@ struct SortedMatches {
   }
 
   private let query: PreparedQuery
-  private let fields: [FieldPath]
+  private let fields: FieldMask
   private let limit: Int
   private var matches: LeadingElements<Match>
   /// The bytes that are held.
@@ -28,7 +28,7 @@ struct SortedMatches {
   ///   - limit: the most bytes that may be held.
   init(_ query: PreparedQuery, wanted: Int, limit: Int) {
     self.query = query
-    fields = query.orders.map(\.field).filter { !$0.isDocumentID }
+    fields = FieldMask(query.orders.map(\.field))
     self.limit = limit
     matches = LeadingElements(wanted) { query.compare($0.pair, $1.pair) == .ascending }
   }

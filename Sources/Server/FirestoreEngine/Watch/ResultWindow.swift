@@ -18,7 +18,7 @@ struct ResultWindow: Sendable {
 
     init(_ document: StoredDocument, in query: PreparedQuery) throws {
       name = document.name
-      fields = try document.fields().projected(to: query.orders.map(\.field).filter { !$0.isDocumentID })
+      fields = try document.fields().projected(to: FieldMask(query.orders.map(\.field)))
     }
 
     /// The mark as a cursor's values.

@@ -10,7 +10,7 @@ struct Snapshot {
   private struct Entry {
     let name: DocumentName
     var document: StoredDocument?
-    var targets: [(id: Int32, projection: [FieldPath]?)] = []
+    var targets: [(id: Int32, projection: FieldMask?)] = []
     /// The targets that it has left, and whether they show documents whole.
     var removed: [(id: Int32, isWhole: Bool)] = []
   }

@@ -130,7 +130,10 @@ extension WatchWorker {
         }
         target.window = window
       } else {
-        try await database.results(of: query.unprojected, at: version) { documents in
+        // In whatever order: the client sorts.
+        var all = query.unprojected
+        all.needsOrder = false
+        try await database.results(of: all, at: version) { documents in
           try self.checkOpen(stream)
           for document in documents {
             tally.add(document.name)
@@ -222,8 +225,10 @@ extension WatchWorker {
     var structured = query.query.structured
     structured.select = nil
     structured.limit = most
+    var counted = try query.deriving(structured)
+    counted.needsOrder = false
     var count = 0
-    try await stream.database.results(of: try query.deriving(structured), at: version) { documents in
+    try await stream.database.results(of: counted, at: version) { documents in
       try self.checkOpen(stream)
       count += documents.count
     }

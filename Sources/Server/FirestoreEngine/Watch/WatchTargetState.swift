@@ -13,7 +13,7 @@ struct ActiveTarget {
   /// The size of the request that asked for it.
   let bytes: Int
   /// About what the target takes up: its request read, and its places in the indexes of targets.
-  var heldBytes: Int { 2 * bytes + 1_024 }
+  var heldBytes: Int { 2 * bytes + 1_024 + (projection?.heldBytes ?? 0) }
   /// Further documents that the permission depends on.
   var dependencies: Set<ResourcePath> = []
   /// The part of the query's matches that is shown, if it is not all of them.
@@ -41,7 +41,7 @@ struct ActiveTarget {
   }
 
   /// What documents look like to this target.
-  var projection: [FieldPath]? { query?.projection }
+  var projection: FieldMask? { query?.projection }
 
   /// Whether a document is in by name or condition, limits not counted.
   func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {

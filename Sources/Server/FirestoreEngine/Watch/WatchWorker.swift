@@ -270,8 +270,10 @@ actor WatchWorker {
         if let id = idsByRegistration[registration] { targets[id] = target }
       }
     } catch let error
-      where error is WindowLost || error is TooManyMoves || (error as? StoreError)?.code == .versionTooOld
+      where error is WindowLost || error is TooManyMoves || error is FirestoreError
+      || (error as? StoreError)?.code == .versionTooOld
     {
+      // Whose own error it was shows when it is loaded again.
       try await resetAll(version, stream)
     }
   }
@@ -316,7 +318,13 @@ actor WatchWorker {
         continue
       }
       try await emit(.targetChange(TargetChange(.reset, [id])), stream)
-      try await loadAll(&target, at: version, stream)
+      do {
+        try await loadAll(&target, at: version, stream)
+      } catch let error as FirestoreError {
+        // This target's own, such as too much to sort: the others go on.
+        try await revoke(id, error, stream)
+        continue
+      }
       targets[id] = target
       try await emit(
         .targetChange(

@@ -29,14 +29,31 @@ extension HearthConfiguration {
 }
 
 extension FirestoreEngine {
-  /// Chooses indexes by database.
+  /// Checks the indexes of all databases.
+  func validate(_ all: [(database: String, indexes: IndexConfiguration)]) throws(HearthError) {
+    for (database, indexes) in all {
+      do {
+        try validate(indexes, ofDatabase: database)
+      } catch {
+        throw HearthError("The indexes of the database \(database) cannot be set: \(error.message)")
+      }
+    }
+  }
+
+  /// Chooses indexes by database. What is wrong in one of them changes nothing in any; a store that fails on the way leaves
+  /// some as they were, and the error says which were set.
   func setIndexes(_ all: [(database: String, indexes: IndexConfiguration)]) async throws(HearthError) {
+    try validate(all)
+    var done: [String] = []
     for (database, indexes) in all {
       do {
         try await setIndexes(indexes, ofDatabase: database)
       } catch {
-        throw HearthError("The indexes of the database \(database) cannot be set: \(error.message)")
+        let others = done.isEmpty ? "" : ", those of \(done.joined(separator: ", ")) before it were"
+        throw HearthError(
+          "The indexes of the database \(database) could not be set everywhere\(others): \(error.message)")
       }
+      done.append(database)
     }
   }
 }

@@ -27,10 +27,8 @@ struct IndexesJSON {
     source = bytes
     self.path = path
     let root = try LocatedJSON.parse(bytes, path: path)
-    guard case .object(let members) = root.content else { throw error(root, "", "must be an object") }
-    for (key, value) in members where !["indexes", "fieldOverrides"].contains(key) {
-      warn(value, key, "is not known and has no effect")
-    }
+    guard case .object = root.content else { throw error(root, "", "must be an object") }
+    warnOfOthers(than: ["indexes", "fieldOverrides"], in: root, "")
     for (position, index) in try array(root["indexes"], "indexes").enumerated() {
       try add(index: index, "indexes[\(position)]")
     }
@@ -43,6 +41,9 @@ struct IndexesJSON {
 
   private mutating func add(index: LocatedJSON, _ place: String) throws(HearthError) {
     try requireObject(index, place)
+    warnOfOthers(
+      than: ["collectionGroup", "collectionId", "queryScope", "fields", "unique"] + Self.properties,
+      in: index, place)
     let collection = try collectionID(index, place)
     guard let scopeValue = index["queryScope"] else {
       throw error(index, place, "needs a queryScope: COLLECTION or COLLECTION_GROUP")
@@ -56,6 +57,8 @@ struct IndexesJSON {
     let elements = try array(list, "\(place).fields")
     for (position, element) in elements.enumerated() {
       let fieldPlace = "\(place).fields[\(position)]"
+      warnOfOthers(than: ["fieldPath"] + Self.modes, in: element, fieldPlace)
+      warnOfVectors(in: element, fieldPlace)
       let field = try self.field(element, fieldPlace)
       if direction != nil { throw error(element, fieldPlace, "follows __name__, which ends an index") }
       guard !field.path.isDocumentID else {
@@ -104,9 +107,9 @@ struct IndexesJSON {
     return IndexConfiguration.Field(path, try mode(value, place))
   }
 
-  /// Exactly one of order, arrayConfig and vectorConfig; `mode` is what they were called once.
+  /// Exactly one of order, arrayConfig and vectorConfig, or the old `mode`.
   private func mode(_ value: LocatedJSON, _ place: String) throws(HearthError) -> IndexConfiguration.Mode {
-    let keys = ["order", "arrayConfig", "vectorConfig", "searchConfig", "mode"].filter { value[$0] != nil }
+    let keys = Self.modes.filter { value[$0] != nil }
     guard keys.count == 1, let key = keys.first, let setting = value[key] else {
       throw error(value, place, "must have exactly one of order, arrayConfig and vectorConfig")
     }
@@ -144,6 +147,8 @@ struct IndexesJSON {
 
   private mutating func add(override: LocatedJSON, _ place: String) throws(HearthError) {
     try requireObject(override, place)
+    warnOfOthers(
+      than: ["collectionGroup", "collectionId", "fieldPath", "ttl", "indexes"], in: override, place)
     let collection = try collectionID(override, place)
     guard let name = override["fieldPath"] else { throw error(override, place, "needs a fieldPath") }
     let isEverything = try text(name, "\(place).fieldPath") == "*"
@@ -162,6 +167,10 @@ struct IndexesJSON {
     for (position, element) in try array(list, "\(place).indexes").enumerated() {
       let indexPlace = "\(place).indexes[\(position)]"
       try requireObject(element, indexPlace)
+      warnOfOthers(than: ["queryScope", "unique"] + Self.modes + Self.properties, in: element, indexPlace)
+      if let unique = element["unique"] {
+        warn(unique, "\(indexPlace).unique", "has no effect: values may repeat")
+      }
       let scope =
         try element["queryScope"].map { (value) throws(HearthError) in
           try self.scope(value, "\(indexPlace).queryScope")
@@ -185,6 +194,26 @@ struct IndexesJSON {
   }
 
   // MARK: Parts
+
+  /// What says how a field is kept; `mode` is what all were called once.
+  private static let modes = ["order", "arrayConfig", "vectorConfig", "searchConfig", "mode"]
+  /// What an index says about itself beside its fields and their place.
+  private static let properties = ["density", "multikey", "apiScope"]
+
+  /// Warns of each member that nobody looks at, such as a known one in another spelling.
+  private mutating func warnOfOthers(than known: [String], in value: LocatedJSON, _ place: String) {
+    guard case .object(let members) = value.content else { return }
+    for (key, member) in members where !known.contains(key) {
+      warn(member, place.isEmpty ? key : "\(place).\(key)", "is not known and has no effect")
+    }
+  }
+
+  /// Warns of what nobody looks at inside a field's `vectorConfig`.
+  private mutating func warnOfVectors(in field: LocatedJSON, _ place: String) {
+    guard let vector = field["vectorConfig"] else { return }
+    warnOfOthers(than: ["dimension", "flat"], in: vector, "\(place).vectorConfig")
+    if let flat = vector["flat"] { warnOfOthers(than: [], in: flat, "\(place).vectorConfig.flat") }
+  }
 
   /// Notes what an index says about itself that makes no difference here.
   private mutating func noteProperties(of index: LocatedJSON, _ place: String) throws(HearthError) {

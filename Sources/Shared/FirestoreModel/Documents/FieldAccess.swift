@@ -48,15 +48,4 @@ extension MapValue {
       slot = .map(inner)
     }
   }
-
-  /// Only what lies at some paths, in the maps that enclose it; what is absent is left out. `__name__` names
-  /// no field.
-  public func projected(to paths: [FieldPath]) -> MapValue {
-    var result = MapValue()
-    // In the fields' order, so that each is added behind the last.
-    for path in paths.sorted() where !path.isDocumentID {
-      if let value = value(at: path) { result.set(value, at: path) }
-    }
-    return result
-  }
 }

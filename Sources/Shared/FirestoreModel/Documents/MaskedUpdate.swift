@@ -1,14 +1,13 @@
 // What an update with a mask makes of a document's fields, in one pass over the fields and the sorted mask.
 //
 // Invariant: the result is that of setting or removing path after path, in whatever order, but costs the fields plus
-// the mask times its logarithm, since both come from clients and this runs where others wait. Order does not matter
-// because of two paths, one inside the other, the outer one alone decides.
+// the mask (in order, as a `Write` has it; else that times its logarithm), since both come from clients and this runs
+// where others wait. Order does not matter because of two paths, one inside the other, the outer one alone decides.
 
 extension MapValue {
   /// These fields changed as a masked update says: paths that the update has are set, others are removed.
   public func merging(_ update: MapValue, mask: [FieldPath]) -> MapValue {
-    let paths = mask.count > 1 ? mask.sorted() : mask
-    return MapValue.merge(self, update, paths[...], depth: 0).fields
+    MapValue.merge(self, update, mask.inOrder[...], depth: 0).fields
   }
 
   /// Merges what some sorted paths, equal above `depth`, name; nil for an update without this map.

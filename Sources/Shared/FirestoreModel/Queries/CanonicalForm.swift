@@ -25,7 +25,7 @@ extension NormalizedQuery {
       if let field = findNearest.distanceResultField { text += ",result:\(field)" }
       if let threshold = findNearest.distanceThreshold { text += ",threshold:\(threshold)" }
     }
-    if let select { text += "|select:" + select.map(\.description).joined(separator: ",") }
+    if let select { text += "|select:" + select.paths.map(\.description).joined(separator: ",") }
     return text
   }
 }

@@ -83,6 +83,22 @@ extension Filter {
     }
   }
 
+  /// How many parts the tree ends in: comparisons and tests, and composites without parts, which cost no less.
+  var endCount: Int {
+    switch self {
+    case .field, .unary: 1
+    case .composite(_, let parts): parts.isEmpty ? 1 : parts.reduce(0) { $0 + $1.endCount }
+    }
+  }
+
+  /// The same condition with every composite of one part replaced by that part: what is left grows with where it ends,
+  /// however deep it is.
+  var simplified: Filter {
+    guard case .composite(let op, let parts) = self else { return self }
+    let simple = parts.map(\.simplified)
+    return simple.count == 1 ? simple[0] : .composite(op, simple)
+  }
+
   /// The filters that must all hold, whatever else the filter says: itself, or the parts of an `and`.
   var conjuncts: [Filter] {
     switch self {

@@ -9,7 +9,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   public let parent: ParentName
   /// The collections searched; nil for all directly under the parent.
   public let selector: StructuredQuery.CollectionSelector?
-  /// The condition, if any.
+  /// The condition, if any, without parts that only take time.
   public let filter: Filter?
   /// The condition's alternatives; a single empty one if there is no condition.
   public let disjunctions: [[FilterTerm]]
@@ -24,7 +24,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   /// Results to return at most.
   public let limit: Int?
   /// The fields to return; nil for all, empty for names only.
-  public let select: [FieldPath]?
+  public let select: FieldMask?
   /// The nearest-neighbour search over the results, if any.
   public let findNearest: FindNearest?
 
@@ -34,7 +34,7 @@ public struct NormalizedQuery: Hashable, Sendable {
     let structured = query.structured
     parent = query.parent
     selector = structured.from.first
-    filter = structured.filter
+    filter = structured.filter?.simplified
     disjunctions = structured.filter?.disjunctions(limit: limits.disjunctions) ?? [[]]
     orders = structured.normalizedOrder
     startAt = structured.startAt

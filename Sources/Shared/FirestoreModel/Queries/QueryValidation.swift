@@ -15,12 +15,12 @@ extension Query {
     }
     if query.offset < 0 { throw .invalidArgument("offset is negative") }
     if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
-    let leaves = query.filter?.leaves ?? []
     // First of all: what follows may cost more than a pass over the filters.
-    let parts = leaves.count + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
+    let parts = (query.filter?.endCount ?? 0) + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
     if parts > limits.filtersAndOrders {
       throw .invalidArgument("The query has more than \(limits.filtersAndOrders) filters and orders.")
     }
+    let leaves = query.filter?.leaves ?? []
     for leaf in leaves { try validate(leaf, limits) }
     try validateCombinations(leaves, limits)
     try validateOrder()

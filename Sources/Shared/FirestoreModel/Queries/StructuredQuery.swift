@@ -53,7 +53,7 @@ public struct StructuredQuery: Hashable, Sendable {
   }
 
   /// The fields to return; nil for all, empty for names only.
-  public var select: [FieldPath]?
+  public var select: FieldMask?
   /// The collections to look in: one selector, or none for all collections under the parent.
   public var from: [CollectionSelector]
   /// The condition.
@@ -74,7 +74,7 @@ public struct StructuredQuery: Hashable, Sendable {
   /// Makes a query.
   public init(
     from: [CollectionSelector] = [], filter: Filter? = nil, orderBy: [Order] = [], startAt: Cursor? = nil,
-    endAt: Cursor? = nil, offset: Int = 0, limit: Int? = nil, select: [FieldPath]? = nil,
+    endAt: Cursor? = nil, offset: Int = 0, limit: Int? = nil, select: FieldMask? = nil,
     findNearest: FindNearest? = nil
   ) {
     self.select = select

@@ -19,7 +19,8 @@ public struct Write: Hashable, Sendable {
 
   /// What to do.
   public var operation: Operation
-  /// Fields that an update touches: set if given, deleted if not. Nil replaces the whole document.
+  /// Fields that an update touches: set if given, deleted if not. Nil replaces the whole document. A write is made with
+  /// them in order and without repeats, so that nobody sorts them where other writes wait.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]
@@ -32,7 +33,7 @@ public struct Write: Hashable, Sendable {
     precondition: Precondition? = nil
   ) {
     self.operation = operation
-    self.mask = mask
+    self.mask = mask?.distinctInOrder
     self.transforms = transforms
     self.precondition = precondition
   }

@@ -82,7 +82,7 @@ extension Write {
       if let mask {
         for path in mask { try DocumentValidation.validate(written: path) }
         // What the mask leaves out is ignored, so only what it names has to be storable.
-        let named = fields.projected(to: mask)
+        let named = fields.projected(to: FieldMask(mask))
         if DocumentSize.of(fields: named) > limits.documentBytes {
           throw .invalidArgument(
             "Document '\(name)' cannot be written because what its mask names exceeds the maximum allowed size of "

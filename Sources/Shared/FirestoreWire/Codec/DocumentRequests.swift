@@ -16,11 +16,12 @@ public struct CreateDocumentRequest: Hashable, Sendable {
   /// The document's contents.
   public var fields = MapValue()
   /// The fields to return; nil for all.
-  public var mask: [FieldPath]?
+  public var mask: FieldMask?
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
+    var mask: MaskPaths?
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
@@ -34,10 +35,11 @@ public struct CreateDocumentRequest: Hashable, Sendable {
         (documentName, fields) = try nested.namedFields()
       case 5:
         var nested = try reader.message(tag)
-        mask = (mask ?? []) + (try nested.mask())
+        try nested.mask(into: &mask)
       default: try reader.skip(tag)
       }
     }
+    self.mask = mask.map { FieldMask($0.paths) }
   }
 }
 
@@ -50,13 +52,15 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
   /// The fields that are set or removed; nil for the whole document.
   public var updateMask: [FieldPath]?
   /// The fields to return; nil for all.
-  public var mask: [FieldPath]?
+  public var mask: FieldMask?
   /// The condition on the document as it is.
   public var precondition: Precondition?
 
   /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
+    var updateMask: MaskPaths?
+    var mask: MaskPaths?
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 1:
@@ -64,16 +68,18 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
         (documentName, fields) = try nested.namedFields()
       case 2:
         var nested = try reader.message(tag)
-        updateMask = (updateMask ?? []) + (try nested.mask())
+        try nested.mask(into: &updateMask)
       case 3:
         var nested = try reader.message(tag)
-        mask = (mask ?? []) + (try nested.mask())
+        try nested.mask(into: &mask)
       case 4:
         var nested = try reader.message(tag)
         precondition = try nested.precondition() ?? precondition
       default: try reader.skip(tag)
       }
     }
+    self.updateMask = updateMask?.paths
+    self.mask = mask.map { FieldMask($0.paths) }
   }
 }
 

@@ -15,11 +15,12 @@ extension ProtobufReader {
   /// Reads a `StructuredQuery` message to its end.
   public mutating func structuredQuery() throws(FirestoreError) -> StructuredQuery {
     var query = StructuredQuery()
+    var select: MaskPaths?
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
         var nested = try message(tag)
-        query.select = (query.select ?? []) + (try nested.fieldReferences())
+        try nested.projection(into: &select)
       case 2:
         var nested = try message(tag)
         query.from.append(try nested.collectionSelector())
@@ -46,6 +47,7 @@ extension ProtobufReader {
       default: try skip(tag)
       }
     }
+    query.select = select.map { FieldMask($0.paths) }
     return query
   }
 
@@ -73,20 +75,6 @@ extension ProtobufReader {
       value = try double(tag)
     }
     return value
-  }
-
-  /// A `Projection`.
-  private mutating func fieldReferences() throws(FirestoreError) -> [FieldPath] {
-    var fields: [FieldPath] = []
-    while let tag = try nextTag() {
-      guard tag.field == 2 else {
-        try skip(tag)
-        continue
-      }
-      var nested = try message(tag)
-      fields.append(try FieldPath(parsing: try nested.fieldReference()))
-    }
-    return fields
   }
 
   /// The text in a `FieldReference`.

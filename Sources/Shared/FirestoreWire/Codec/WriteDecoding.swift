@@ -9,7 +9,7 @@ extension ProtobufReader {
   /// Reads a `Write` message to its end.
   mutating func write() throws(FirestoreError) -> Write {
     var operation: Write.Operation?
-    var mask: [FieldPath]?
+    var mask: MaskPaths?
     var transforms: [FieldTransform] = []
     var precondition: Precondition?
     while let tag = try nextTag() {
@@ -22,7 +22,7 @@ extension ProtobufReader {
         operation = .delete(try DocumentName(parsing: try string(tag)))
       case 3:
         var nested = try message(tag)
-        mask = (mask ?? []) + (try nested.mask())
+        try nested.mask(into: &mask)
       case 4:
         var nested = try message(tag)
         precondition = try nested.precondition() ?? precondition
@@ -38,20 +38,7 @@ extension ProtobufReader {
       }
     }
     guard let operation else { throw .invalidArgument("empty write operation") }
-    return Write(operation, mask: mask, transforms: transforms, precondition: precondition)
-  }
-
-  /// A `DocumentMask`.
-  mutating func mask() throws(FirestoreError) -> [FieldPath] {
-    var paths: [FieldPath] = []
-    while let tag = try nextTag() {
-      guard tag.field == 1 else {
-        try skip(tag)
-        continue
-      }
-      paths.append(try FieldPath(parsing: try string(tag)))
-    }
-    return paths
+    return Write(operation, mask: mask?.paths, transforms: transforms, precondition: precondition)
   }
 
   /// A `Precondition`; nil if it sets no condition.

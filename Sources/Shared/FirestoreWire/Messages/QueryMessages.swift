@@ -19,9 +19,9 @@ extension StructuredQuery {
       findNearest: message.hasFindNearest ? try FindNearest(message.findNearest) : nil)
     for order in message.orderBy { orderBy.append(try Order(order)) }
     if message.hasSelect {
-      var fields: [FieldPath] = []
+      var fields = MaskPaths()
       for field in message.select.fields { fields.append(try FieldPath(parsing: field.fieldPath)) }
-      select = fields
+      select = FieldMask(fields.paths)
     }
   }
 }
@@ -30,7 +30,7 @@ extension Google_Firestore_V1_StructuredQuery {
   /// The message for a query.
   public init(_ query: StructuredQuery) {
     self.init()
-    if let fields = query.select { select.fields = fields.map { FieldReference($0) } }
+    if let mask = query.select { select.fields = mask.paths.map { FieldReference($0) } }
     from = query.from.map { selector in
       CollectionSelector.with {
         $0.collectionID = selector.collectionID

@@ -14,6 +14,15 @@ extension [FieldPath] {
   }
 }
 
+extension FieldMask {
+  /// What a read's mask keeps.
+  public init(_ message: Google_Firestore_V1_DocumentMask) throws(FirestoreError) {
+    var mask = MaskPaths()
+    for path in message.fieldPaths { mask.append(try FieldPath(parsing: path)) }
+    self.init(mask.paths)
+  }
+}
+
 extension Google_Firestore_V1_DocumentMask {
   /// The message for a mask.
   public init(_ paths: [FieldPath]) {

@@ -19,7 +19,7 @@ extension FirestoreService {
       case .readTime(let time): .readTime(Timestamp(time))
       case nil: .latest
       }
-    let mask = request.hasMask ? try [FieldPath](request.mask) : nil
+    let mask = request.hasMask ? try FieldMask(request.mask) : nil
     return ResponseEncoding.document(
       try await engine.getDocument(name, mask: mask, consistency: consistency, as: caller).document)
   }
@@ -39,7 +39,7 @@ extension FirestoreService {
       ListDocumentsRequest(
         parent: parent, collectionID: request.collectionID, pageSize: Int(request.pageSize),
         pageToken: request.pageToken, orderBy: request.orderBy,
-        mask: request.hasMask ? try [FieldPath](request.mask) : nil, consistency: consistency,
+        mask: request.hasMask ? try FieldMask(request.mask) : nil, consistency: consistency,
         showMissing: request.showMissing),
       as: caller)
     return try ResponseEncoding.listDocuments(page)

@@ -25,7 +25,7 @@ extension FirestoreService {
       case .readTime(let time): .readTime(Timestamp(time))
       case nil: .latest
       }
-    let mask = request.hasMask ? try [FieldPath](request.mask) : nil
+    let mask = request.hasMask ? try FieldMask(request.mask) : nil
     try await engine.batchGetDocuments(
       in: database, names, mask: mask, consistency: consistency, as: caller
     ) { page in

@@ -62,15 +62,31 @@ struct EmulatorExports: Sendable {
     }
   }
 
+  /// Whether a database has no document.
+  func isEmpty(_ database: DatabaseName) async throws(FirestoreError) -> Bool {
+    let isEmpty = NIOLockedValueBox(true)
+    do {
+      try await engine.runQuery(try Self.everything(in: database, limit: 1), as: .administrator) { page in
+        if !page.documents.isEmpty { isEmpty.withLockedValue { $0 = false } }
+      }
+    } catch {
+      throw error as? FirestoreError ?? .internalError("failed to write export")
+    }
+    return isEmpty.withLockedValue { $0 }
+  }
+
+  private static func everything(in database: DatabaseName, limit: Int? = nil) throws -> Query {
+    Query(
+      parent: try ParentName(parsing: "\(database)/documents"),
+      StructuredQuery(from: [.init("", allDescendants: true)], limit: limit))
+  }
+
   /// Appends all documents of a database to a file; what went wrong, if anything did.
   private func write(
     _ database: DatabaseName, to output: NIOLockedValueBox<ExportOutput>
   ) async -> FirestoreError? {
-    var everything = StructuredQuery()
-    everything.from = [.init("", allDescendants: true)]
     do {
-      let query = Query(parent: try ParentName(parsing: "\(database)/documents"), everything)
-      try await engine.runQuery(query, as: .administrator) { page in
+      try await engine.runQuery(try Self.everything(in: database), as: .administrator) { page in
         let documents = page.documents
         // A page is bounded by what its documents have as they are stored; their records may be far larger.
         try await ExportFiles.blocking(.internalError) {

@@ -280,9 +280,12 @@ extension ExportEntity {
       default: try reader.skip(tag)
       }
     }
-    let named = app.split(separator: "~", maxSplits: 1).last.map(String.init) ?? app
-    let name = DatabaseName(project: project ?? named, database: database)
-    guard let document = DocumentName(database: name, path: ResourcePath(segments)) else { throw broken }
+    let parts = app.split(separator: "~", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = DatabaseName(project: project ?? parts.last.map(String.init) ?? "", database: database)
+    // A record can spell what no name can, such as an empty project or a slash within an id. Clients could not read it.
+    guard let document = DocumentName(database: name, path: ResourcePath(segments)),
+      try DocumentName(parsing: document.description) == document
+    else { throw broken }
     return document
   }
 }

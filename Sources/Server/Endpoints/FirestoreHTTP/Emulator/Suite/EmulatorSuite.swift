@@ -4,7 +4,7 @@
 //     firebase-export-metadata.json
 //     firestore_export/firestore_export.overall_export_metadata …   the project's default database
 //     database_export/<namespace>.json                              each Realtime Database that holds something
-//     other_databases/<n>/<n>.overall_export_metadata …             Firestore's other databases: ours alone
+//     other_databases/<n>/<n>.overall_export_metadata …             Firestore's others that hold something: ours alone
 //
 // Invariants: what a directory holds is replaced once a whole export lies beside it, and only where it holds an export, or
 // nothing; each database is shown in one state, the databases one after the other.
@@ -123,7 +123,11 @@ public struct EmulatorSuite: Sendable {
   ) async throws(FirestoreError) {
     try await exports.export(database, to: directory, as: Self.firestorePath)
     metadata.firestore = "\(Self.firestorePath)/\(Self.firestorePath)\(ExportMetadata.overallSuffix)"
-    let others = try await firestore.databaseNames().filter { $0 != database }
+    // Every name that anybody ever asked an emulator for is a database.
+    var others: [DatabaseName] = []
+    for name in try await firestore.databaseNames() where name != database {
+      if try await !exports.isEmpty(name) { others.append(name) }
+    }
     guard !others.isEmpty else { return }
     let target = "\(directory)/\(Self.otherPath)"
     try await ExportFiles.blocking(.internalError) { try ExportFiles.makeDirectories(target) }

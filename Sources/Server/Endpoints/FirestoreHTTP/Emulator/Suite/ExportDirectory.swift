@@ -85,8 +85,15 @@ struct ExportDirectory: Sendable {
   }
 
   /// Puts the export into the place of what was there, which comes back if that fails. Returns once it is on disk.
+  /// - Throws: FAILED_PRECONDITION for an export that could not be read again.
   func replace(with manifest: ExportManifest) throws {
-    try ExportFiles.write(manifest.json, to: "\(staging)/\(ExportManifest.fileName)")
+    let text = manifest.json
+    guard text.count <= ExportManifest.maximumBytes else {
+      throw FirestoreError.failedPrecondition(
+        "The export's \(ExportManifest.fileName) would have \(text.count) bytes for \(manifest.others.count) "
+          + "databases; at most \(ExportManifest.maximumBytes) can be read again.")
+    }
+    try ExportFiles.write(text, to: "\(staging)/\(ExportManifest.fileName)")
     try ExportFiles.syncDirectories(staging)
     let old = Folder.old.path(id, in: path)
     let new = Folder.new.path(id, in: path)

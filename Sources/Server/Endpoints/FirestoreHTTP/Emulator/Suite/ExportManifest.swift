@@ -20,7 +20,8 @@ struct ExportManifest: Sendable {
 
   static let fileName = "firebase-export-metadata.json"
   private static let known: Set<String> = ["version", "firestore", "database", "hearth"]
-  private static let maximumBytes = 1 << 20
+  /// The longest that is read, and so that is written: some hundred thousand databases.
+  static let maximumBytes = 16 << 20
 
   var version: String
   /// The `.overall_export_metadata` of the project's default database.

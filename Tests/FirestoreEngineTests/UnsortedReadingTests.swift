@@ -1,0 +1,358 @@
+// What is asked without need of an order is answered without holding results to sort them: aggregates, nearest
+// neighbours and what listeners begin with. Here next to nothing may be held, and the answers are those of the rules.
+
+import FirestoreModel
+import OrderedStore
+import RandomModels
+import Testing
+
+@testable import FirestoreEngine
+
+@Suite(.timeLimit(.minutes(10))) struct UnsortedReadingTests {
+  private static let n = FieldPath(field: "n")
+
+  private static func filter(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> Filter {
+    .field(FieldFilter(FieldPath(field: field), op, value))
+  }
+
+  private static func aggregates(
+    _ fixture: EngineFixture, _ query: Query, _ operators: [AggregationQuery.Operator],
+    _ consistency: ReadConsistency = .latest
+  ) async throws -> [Value] {
+    let result = try await fixture.engine.runAggregationQuery(
+      AggregationQuery(query.structured, operators.map { .init("", $0) }), under: query.parent,
+      consistency: consistency, as: .administrator)
+    return operators.indices.map { result.fields["field_\($0 + 1)"] ?? .string("missing") }
+  }
+
+  /// 350 documents of `c`, and as many further down in collections of that name. No order but that of names has
+  /// anything to do with the order of names, and no two documents have one `n`.
+  private static func documents() -> [ResourcePath: MapValue] {
+    let long = String(repeating: "l", count: 1_600)
+    var documents: [ResourcePath: MapValue] = [:]
+    for index in 0..<700 {
+      let id = "d\(1_000 + index * 389 % 700)"
+      let path = ResourcePath(index < 350 ? ["c", id] : ["p", "q\(index % 2)", "c", id])
+      documents[path] = [
+        "n": .integer(Int64(index * 211 % 701)), "a": .integer(Int64(index % 3)),
+        "b": .integer(Int64(index % 7)), "s": .string(long + "\(index % 5)"),
+        "tags": .array([.string("t\(index % 2)"), .string("u\(index % 3)")]),
+        "v": .vector([Double(index % 4), Double(index % 5)]),
+      ]
+    }
+    return documents
+  }
+
+  private static func fixture(
+    _ documents: [ResourcePath: MapValue], sortBytes: Int = 0, scanRows: Int = EngineLimits.scanRows,
+    limits: EngineLimits = .standard
+  ) async throws -> EngineFixture {
+    let fixture = try EngineFixture(lockWait: 0, scanRows: scanRows, limits: limits, sortBytes: sortBytes)
+    let writes = try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) }
+    for start in stride(from: 0, to: writes.count, by: 500) {
+      try await fixture.commit(Array(writes[start..<min(start + 500, writes.count)]))
+    }
+    return fixture
+  }
+
+  /// Queries of every kind of source that does not give their order, each with more matches than one page has.
+  private static let queries: [StructuredQuery] = {
+    let c = StructuredQuery.CollectionSelector("c")
+    let group = StructuredQuery.CollectionSelector("c", allDescendants: true)
+    let either = Filter.composite(
+      .or, [filter("a", .equal, 1), filter("b", .lessThan, 5), filter("tags", .arrayContains, "t0")])
+    let equalities = Filter.composite(
+      .or,
+      [filter("a", .isIn, .array([0, 1])), filter("b", .equal, 3), filter("tags", .arrayContains, "t0")])
+    let names = (0..<350).compactMap { index in
+      DocumentName(
+        database: DatabaseName(project: "demo"), path: ResourcePath(["c", "d\(1_000 + index * 389 % 700)"])
+      ).map(Value.reference)
+    }
+    return [
+      // Two fields with inequalities: runs of one value.
+      StructuredQuery(
+        from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
+      // Values too long for an entry are a run, too.
+      StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
+      // An equality, and an inequality of another field.
+      StructuredQuery(
+        from: [c],
+        filter: .composite(.and, [filter("tags", .arrayContains, "t1"), filter("n", .greaterThan, 5)])),
+      // Alternatives of which a document meets several.
+      StructuredQuery(from: [c], filter: equalities, orderBy: [.init(n, .descending)]),
+      StructuredQuery(from: [c], filter: either, orderBy: [.init(FieldPath(field: "b")), .init(n)]),
+      StructuredQuery(from: [group], filter: either, orderBy: [.init(FieldPath(field: "b"))]),
+      // Groups, all that is below the root, and what is directly below it.
+      StructuredQuery(from: [group], filter: filter("n", .greaterThan, 50)),
+      StructuredQuery(
+        from: [group], filter: equalities, orderBy: [.init(n)], startAt: Cursor([100], before: true),
+        endAt: Cursor([690], before: false)),
+      StructuredQuery(from: [.init("", allDescendants: true)], orderBy: [.init(.documentID, .descending)]),
+      StructuredQuery(orderBy: [.init(n, .descending)]),
+      // Documents by name.
+      StructuredQuery(
+        from: [c], filter: .field(FieldFilter(.documentID, .isIn, .array(names))), orderBy: [.init(n)]),
+    ]
+  }()
+
+  private static let raised: EngineLimits = {
+    var limits = EngineLimits.standard
+    limits.data.disjunctions = 500
+    return limits
+  }()
+
+  @Test(
+    "aggregates of queries that no source orders, each document counted once, up to a bound or all",
+    arguments: [EngineLimits.scanRows, 7])
+  func aggregates(scanRows: Int) async throws {
+    let documents = Self.documents()
+    let fixture = try await Self.fixture(documents, scanRows: scanRows, limits: Self.raised)
+    let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
+    for (index, structured) in Self.queries.enumerated() {
+      let query = Query(parent: fixture.root, structured)
+      let all: [AggregationQuery.Operator] = [.count(upTo: nil), .sum(Self.n), .average(Self.n)]
+      let expected = reference.aggregates(query, all)
+      #expect(try await Self.aggregates(fixture, query, all) == expected, "query \(index)")
+      let count = reference.result(of: query).count
+      #expect(count > 150 && expected[0] == .integer(Int64(count)), "query \(index)")
+      for bound in [1, 100, count, count + 1] {
+        let found = try await Self.aggregates(fixture, query, [.count(upTo: Int64(bound))])
+        #expect(found == [.integer(Int64(min(bound, count)))], "query \(index) up to \(bound)")
+      }
+      // How many there are does not depend on which they are.
+      var part = query
+      part.structured.offset = 120
+      part.structured.limit = 20
+      #expect(try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [20], "query \(index)")
+      #expect(try await Self.aggregates(fixture, part, [.count(upTo: 7)]) == [7], "query \(index)")
+      part.structured.limit = nil
+      #expect(
+        try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [.integer(Int64(count - 120))],
+        "query \(index)")
+    }
+  }
+
+  @Test("a sum of the first few needs them in order, and is refused where they cannot be sorted")
+  func windows() async throws {
+    let documents = Self.documents()
+    let unable = try await Self.fixture(documents, limits: Self.raised)
+    let able = try await Self.fixture(documents, sortBytes: EngineLimits.sortBytes, limits: Self.raised)
+    let reference = ReferenceEvaluator(database: able.database, documents: documents)
+    for (index, structured) in Self.queries.enumerated() {
+      var query = Query(parent: able.root, structured)
+      query.structured.offset = 3
+      query.structured.limit = 30
+      let numbers = reference.result(of: query).compactMap { $0.fields["n"] }
+      let sum = numbers.reduce(Int64(0)) { sum, number in
+        if case .integer(let number) = number { sum + number } else { sum }
+      }
+      let found = try await Self.aggregates(able, query, [.sum(Self.n), .count(upTo: nil)])
+      #expect(found == [.integer(sum), 30], "query \(index)")
+      let refused = await failure { try await Self.aggregates(unable, query, [.sum(Self.n)]) }
+      #expect(refused?.code == .failedPrecondition, "query \(index)")
+    }
+  }
+
+  @Test("listeners without a limit begin with what they ask for, and those that resume are counted")
+  func listeners() async throws {
+    let documents = Self.documents()
+    let fixture = try await Self.fixture(documents, limits: Self.raised)
+    let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
+    let expected = Self.queries.map {
+      Set(reference.result(of: Query(parent: fixture.root, $0)).map(\.path))
+    }
+    func check(_ view: WatchClient.View) {
+      #expect(view.violations.isEmpty && view.failure == nil)
+      for (index, paths) in expected.enumerated() {
+        let id = Int32(index + 1)
+        #expect(view.removed[id] == nil, "query \(index)")
+        #expect(view.documents[id].map { Set($0.keys) } == paths, "query \(index)")
+      }
+    }
+    func settled(_ client: WatchClient) async throws -> WatchClient.View {
+      try await eventually("all have what they ask for") {
+        client.view.added.count + client.view.removals.count == Self.queries.count
+          && client.view.snapshots.last?.documents.count == client.view.added.count
+      }
+      return client.view
+    }
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    for (index, query) in Self.queries.enumerated() {
+      stream.addTarget(WatchTarget(id: Int32(index + 1), fixture.selection(query)))
+    }
+    let known = try await settled(client)
+    check(known)
+    stream.close()
+    let again = WatchClient()
+    again.assume(known.documents)
+    let resumed = try await fixture.watch(again)
+    for (index, query) in Self.queries.enumerated() {
+      resumed.addTarget(
+        WatchTarget(
+          id: Int32(index + 1), fixture.selection(query), start: .resumeToken(known.token),
+          expectedCount: expected[index].count))
+    }
+    let view = try await settled(again)
+    check(view)
+    #expect(view.resets == 0 && view.filters.isEmpty)
+  }
+
+  @Test("nearest neighbours among what no source orders; equally near ones are in the query's order")
+  func neighbours() async throws {
+    let documents = Self.documents()
+    let fixture = try await Self.fixture(documents, limits: Self.raised)
+    let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
+    for (index, structured) in Self.queries.enumerated() {
+      let found = reference.result(of: Query(parent: fixture.root, structured))
+      for (measure, limit) in [(FindNearest.Measure.euclidean, 60), (.dotProduct, 1_000)] {
+        var query = structured
+        query.findNearest = FindNearest(
+          field: FieldPath(field: "v"), vector: [1, 2], measure: measure, limit: limit)
+        let expected = found.enumerated().compactMap { place, one -> (Double, Int, ResourcePath)? in
+          guard case .vector(let v)? = one.fields["v"] else { return nil }
+          let distance =
+            measure == .euclidean
+            ? (v[0] - 1) * (v[0] - 1) + (v[1] - 2) * (v[1] - 2) : -(v[0] + 2 * v[1])
+          return (distance, place, one.path)
+        }.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.prefix(limit).map(\.2)
+        // Of values too long for an entry the end tells nothing.
+        if index == 1 {
+          let byName = try await fixture.query(query).map(\.name.path)
+          #expect(byName.count == expected.count)
+          continue
+        }
+        #expect(try await fixture.query(query).map(\.name.path) == expected, "query \(index)")
+      }
+    }
+    // Of the first few, the order says which they are.
+    var few = Self.queries[6]
+    few.limit = 10
+    few.findNearest = FindNearest(
+      field: FieldPath(field: "v"), vector: [1, 2], measure: .euclidean, limit: 5)
+    let query = few
+    #expect(await failure { try await fixture.query(query) }?.code == .failedPrecondition)
+  }
+
+  @Test("random queries: aggregates and listeners that may hold nothing are right", arguments: 1...6)
+  func random(seed: UInt64) async throws {
+    let database = DatabaseName(project: "demo")
+    var model = RandomModel(seed: seed &+ 5_000, database: database)
+    if seed > 2 { model.schema = RandomSchema.random(&model.random) }
+    var documents: [ResourcePath: MapValue] = [:]
+    for _ in 0..<50 { documents[model.path()] = model.fields() }
+    let fixture = try await Self.fixture(documents, scanRows: model.pick([EngineLimits.scanRows, 1, 7]))
+    if seed % 2 == 0 { try await fixture.setIndexes(model.indexes()) }
+    let reference = ReferenceEvaluator(database: database, documents: documents.mapValues(\.stored))
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    var expected: [Int32: Set<ResourcePath>] = [:]
+    for id in Int32(1)...120 {
+      let query = model.query(root: fixture.root)
+      guard (try? NormalizedQuery(query)) != nil else { continue }
+      let count = reference.result(of: query).count
+      #expect(
+        try await Self.aggregates(fixture, query, [.count(upTo: nil)]) == [.integer(Int64(count))],
+        "\(query.structured)")
+      var all = query
+      all.structured.limit = nil
+      all.structured.offset = 0
+      let operators: [AggregationQuery.Operator] = [.count(upTo: nil), .sum(model.field()), .count(upTo: 3)]
+      let found = try await Self.aggregates(fixture, all, operators)
+      let sums = reference.aggregates(all, operators)
+      #expect(found[0] == sums[0] && found[2] == sums[2], "\(all.structured)")
+      #expect(Self.isSame(found[1], sums[1]), "\(all.structured)")
+      let bounded = try await Self.aggregates(fixture, all, [.count(upTo: 2)])
+      #expect(bounded == reference.aggregates(all, [.count(upTo: 2)]), "\(all.structured)")
+      stream.addTarget(WatchTarget(id: id, .query(all)))
+      expected[id] = Set(reference.result(of: all).map(\.path))
+    }
+    #expect(expected.count > 40)
+    try await eventually("all targets are told of") {
+      client.view.added.count + client.view.removals.count == expected.count
+        && client.view.snapshots.last?.documents.count == client.view.added.count
+    }
+    #expect(client.view.violations.isEmpty && client.view.removals.isEmpty)
+    for (id, paths) in expected { #expect(client.view.documents[id].map { Set($0.keys) } == paths) }
+  }
+
+  private static func isSame(_ a: Value, _ b: Value) -> Bool {
+    guard case .double(let one) = a, case .double(let other) = b else { return a == b }
+    return one == other || (one.isNaN && other.isNaN) || abs(one - other) <= abs(one) * 1e-12
+  }
+
+  @Test("a bounded count in a transaction keeps out writes to what it looked at, and no others")
+  func transactions() async throws {
+    let fixture = try await Self.fixture(Self.documents())
+    let query = Query(
+      parent: fixture.root,
+      StructuredQuery(
+        from: [.init("c", allDescendants: true)], filter: Self.filter("n", .greaterThanOrEqual, 0)))
+    let token = try await fixture.begin()
+    #expect(
+      try await Self.aggregates(fixture, query, [.count(upTo: 2)], .transaction(token)) == [2])
+    try await fixture.set("c/e", ["n": 1])
+    #expect(await failure { try await fixture.set("c/d", ["n": 1]) }?.code == .aborted)
+    try await fixture.commit(
+      [Write(.update(try fixture.name("totals/c"), fields: ["count": 2]))], transaction: token)
+    try await fixture.set("c/d", ["n": 1])
+  }
+
+  // MARK: Listeners that start over
+
+  private static func fill(_ fixture: EngineFixture, _ ids: Range<Int>, odd: Value) async throws -> Timestamp
+  {
+    var last = Timestamp.epoch
+    for start in stride(from: ids.lowerBound, to: ids.upperBound, by: 500) {
+      let writes = try (start..<min(start + 500, ids.upperBound)).map { index in
+        Write(
+          .update(
+            try fixture.name(ResourcePath(["c", "d\(10_000 + index)"])),
+            fields: ["n": .integer(Int64(-index)), "odd": odd]))
+      }
+      last = try #require(try await fixture.commit(writes).commitTime)
+    }
+    return last
+  }
+
+  private static func limited(_ limit: Int) -> StructuredQuery {
+    StructuredQuery(from: [.init("c")], filter: filter("odd", .equal, 1), orderBy: [.init(n)], limit: limit)
+  }
+
+  @Test("a target that cannot be loaded again ends alone, with its cause; the others go on")
+  func reload() async throws {
+    var budget = WatchBudget()
+    (budget.changes, budget.dirtyDocuments) = (10, 100)
+    let fixture = try EngineFixture(budget: budget, sortBytes: 50_000)
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(1_000))))
+    stream.addTarget(WatchTarget(id: 4, fixture.selection(StructuredQuery(from: [.init("c")]))))
+    try await eventually("both are current") {
+      client.view.current == [2, 4] && client.view.snapshots.last?.documents.count == 2
+    }
+    client.block(true)
+    var last = try await Self.fill(fixture, 0..<600, odd: 1)
+    client.block(false)
+    #expect(try await client.snapshot(at: last)[4]?.count == 600)
+    let removed = client.view.removed[2]
+    #expect(removed??.code == .failedPrecondition, "\(String(describing: removed))")
+    #expect(client.view.failure == nil && client.view.violations.isEmpty)
+    last = try await Self.fill(fixture, 600..<700, odd: 1)
+    #expect(try await client.snapshot(at: last)[4]?.count == 700)
+  }
+
+  @Test("a window whose end cannot be moved on is loaded again")
+  func windowEnd() async throws {
+    let fixture = try EngineFixture(sortBytes: 50_000)
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(20))))
+    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    let last = try await Self.fill(fixture, 0..<500, odd: 1)
+    let documents = try await client.snapshot(at: last)[2] ?? [:]
+    #expect(Set(documents.keys) == Set((480..<500).map { ResourcePath(["c", "d\(10_000 + $0)"]) }))
+    #expect(client.view.resets == 1 && client.view.failure == nil && client.view.violations.isEmpty)
+  }
+}

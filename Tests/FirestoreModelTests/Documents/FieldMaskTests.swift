@@ -1,0 +1,68 @@
+// Projections: the result of one merge against looking up path after path, and what long masks cost.
+
+import FirestoreModel
+import RandomModels
+import Testing
+
+@Suite("Field masks", .timeLimit(.minutes(10)))
+struct FieldMaskTests {
+  /// What a projection means, said as simply as possible.
+  private func naive(_ fields: MapValue, _ paths: [FieldPath]) -> MapValue {
+    var result = MapValue()
+    for path in paths where !path.isDocumentID {
+      if let value = fields.value(at: path) { result.set(value, at: path) }
+    }
+    return result
+  }
+
+  @Test(
+    "one merge keeps what path after path keeps, in any order, with repeats, paths inside paths and the name")
+  func againstNaive() throws {
+    var source = MaskSource(values: RandomValues(seed: 92))
+    for _ in 0..<20_000 {
+      var fields = source.map()
+      if source.values.below(8) == 0 { fields["__name__"] = ["a": 1] }
+      var paths: [FieldPath] = []
+      for _ in 0..<source.values.below(9) { paths.append(try source.path(in: [fields])) }
+      if source.values.below(4) == 0 { paths.append(.documentID) }
+      if source.values.below(8) == 0 { paths.append(FieldPath.documentID.appending("a")) }
+      if let path = paths.first, source.values.below(4) == 0 { paths.append(path) }
+      let mask = FieldMask(paths)
+      #expect(fields.projected(to: mask) == naive(fields, paths), "\(fields) \(paths)")
+      // The mask says the same in its own words, and nothing twice.
+      #expect(mask == FieldMask(paths.shuffled(using: &source.values.random)))
+      #expect(mask == FieldMask(mask.paths) && mask.paths == mask.paths.sorted())
+      for path in mask.paths {
+        #expect(paths.contains(path) && !mask.paths.contains { $0 != path && path.hasPrefix($0) })
+      }
+    }
+  }
+
+  @Test("names that differ in bytes alone are different names")
+  func bytes() {
+    let fields: MapValue = ["\u{E9}": 1, "e\u{301}": 2]
+    #expect(fields.projected(to: [FieldPath(field: "\u{E9}")]) == ["\u{E9}": 1])
+    #expect(FieldMask([FieldPath(field: "\u{E9}")]) != [FieldPath(field: "e\u{301}")])
+  }
+
+  @Test("a document costs the smaller of its fields and the mask")
+  func cost() throws {
+    let names = (0..<200_000).map { "f\($0)" }
+    let mask = FieldMask(names.map { FieldPath(field: $0) })
+    let nested = FieldMask(names.map { FieldPath(field: "m").appending($0) })
+    let small: MapValue = ["f7": 1, "f70000": 2, "g": 3]
+    let large = MapValue(names.map { ($0, Value.integer(0)) })
+    #expect(mask.heldBytes >= 200_000 * 24 && mask.heldBytes < 200_000 * 80)
+    let clock = ContinuousClock()
+    let time = clock.measure {
+      for _ in 0..<20_000 {
+        #expect(small.projected(to: mask) == ["f7": 1, "f70000": 2])
+        #expect((["m": .map(small)] as MapValue).projected(to: nested) == ["m": ["f7": 1, "f70000": 2]])
+        #expect(large.projected(to: [FieldPath(field: "f199999")]).count == 1)
+      }
+      #expect(large.projected(to: mask) == large)
+    }
+    // Hours where every path is looked up in every document.
+    #expect(time < .seconds(120))
+  }
+}

@@ -1,0 +1,70 @@
+// Index files that are read again while the server runs: all of what they say takes effect, or nothing.
+
+import Foundation
+import HearthServer
+import Logging
+import NIOConcurrencyHelpers
+import Testing
+
+@Suite("Reading index files again", .timeLimit(.minutes(5)))
+struct IndexReloadTests {
+  /// Keeps what is logged.
+  private struct Lines: LogHandler {
+    let lines: NIOLockedValueBox<[String]>
+    var metadata = Logger.Metadata()
+    var logLevel = Logger.Level.notice
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.withLockedValue { $0.append("\(event.message)") } }
+  }
+
+  @Test("Where one of several files is wrong nothing changes, and the log says so truly")
+  func wrong() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "hearth-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let files = ["a.json", "b.json"].map { directory.appendingPathComponent($0) }
+    for file in files { try Data("{}".utf8).write(to: file) }
+    var configuration = HearthConfiguration.forTesting()
+    configuration.indexes = .strict
+    configuration.indexFiles = [.init(path: files[0].path), .init(database: "b", path: files[1].path)]
+    let lines = NIOLockedValueBox<[String]>([])
+    let server = HearthServer(configuration, log: Logger(label: "test") { _ in Lines(lines: lines) })
+    try await server.start()
+    let port = try #require(server.firestorePort)
+    /// Asks for what only an index can answer.
+    func answer() async throws -> String {
+      try await PlainRequest.answer(
+        port, "POST /v1/projects/demo/databases/(default)/documents:runQuery",
+        """
+        {"structuredQuery": {"from": [{"collectionId": "c"}], "orderBy": [
+          {"field": {"fieldPath": "x"}}, {"field": {"fieldPath": "y"}}]}}
+        """)
+    }
+    #expect(try await answer().contains("requires an index"))
+    let index = """
+      {"indexes": [{"collectionGroup": "c", "queryScope": "COLLECTION", "fields": [
+        {"fieldPath": "x", "order": "ASCENDING"}, {"fieldPath": "y", "order": "ASCENDING"}]}]}
+      """
+    try Data(index.utf8).write(to: files[0])
+    // Each by itself is right, and together they are too many.
+    let overrides = (0..<201).map { #"{"collectionGroup": "c", "fieldPath": "f\#($0)", "indexes": []}"# }
+    try Data(#"{"fieldOverrides": [\#(overrides.joined(separator: ","))]}"#.utf8).write(to: files[1])
+    await server.reloadIndexes()
+    #expect(try await answer().contains("requires an index"))
+    let last = lines.withLockedValue { $0.last ?? "" }
+    #expect(
+      last.hasPrefix("the indexes stay as they are: The indexes of the database b cannot be set"), "\(last)")
+    #expect(last.contains("at most 200"), "\(last)")
+    try Data("{}".utf8).write(to: files[1])
+    await server.reloadIndexes()
+    #expect(try await answer().hasPrefix("HTTP/1.1 200 "))
+    #expect(lines.withLockedValue { $0.last } == "the index files were read again")
+    await server.stop()
+  }
+}
