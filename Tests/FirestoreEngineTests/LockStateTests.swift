@@ -77,7 +77,7 @@ private struct PlainLocks {
       let isMet = read.keys.contains { write.footprint.keys.contains($0) }
       return waiter.deadline <= moment && (isMet || meets(all(write.footprint), read.ranges))
     }
-    return Set(writes.map(\.id))
+    return Set(writes.map(\.id).sorted().prefix(8))
   }
 
   private func holdsAll(_ read: LockTable.ReadRequest) -> Bool {
@@ -128,6 +128,44 @@ private struct PlainLocks {
 }
 
 @Suite(.timeLimit(.minutes(10))) struct LockStateTests {
+  @Test("a read gives way to eight of many writes, and the others have their turn with these")
+  func fewTurns() throws {
+    var state = LockTable.State()
+    let holder = LockTable.Owner(id: 1, age: 1)
+    let reader = LockTable.Owner(id: 2, age: 2)
+    let (even, odd): (Key, Key) = ([1, 0], [1, 1])
+    state.take(
+      .read(LockTable.ReadRequest(owner: holder, mode: .shared, keys: [even, odd], ranges: [])), from: 0)
+    for id in UInt64(1)...60 {
+      let footprint = LockTable.Footprint(
+        keys: [id.isMultiple(of: 2) ? even : odd], entries: [[[2, UInt8(id)]]])
+      let request = LockTable.Request.write(
+        LockTable.WriteRequest(writer: id, owner: nil, footprint: footprint))
+      let found = state.blocker(of: request, before: id)
+      let witness = try #require(found)
+      // Every fifth has time.
+      let waiter = LockTable.Waiter(id: id, request: request, deadline: id.isMultiple(of: 5) ? 9 : 1) { _ in }
+      state.append(waiter, witness: witness)
+    }
+    func writes(_ keys: [Key], _ ranges: [KeyRange]) -> Set<UInt64> {
+      let read = LockTable.ReadRequest(owner: reader, mode: .shared, keys: keys, ranges: ranges)
+      return state.writes(meeting: read, endingBy: 1)
+    }
+    let entries = KeyRange(start: [2, 4], end: [2, 8])
+    #expect(writes([even], []) == [2, 4, 6, 8, 12, 14, 16, 18])
+    #expect(writes([even, odd], []) == [1, 2, 3, 4, 6, 7, 8, 9])
+    #expect(writes([odd, even, odd], []) == [1, 2, 3, 4, 6, 7, 8, 9])
+    #expect(writes([], [entries]) == [4, 6, 7])
+    #expect(writes([even], [entries]) == [2, 4, 6, 7, 8, 12, 14, 16])
+    #expect(writes([], [KeyRange(prefix: [2])]) == [1, 2, 3, 4, 6, 7, 8, 9])
+    let turn = LockTable.Request.turn(reader, after: writes([even], []))
+    let found = state.blocker(of: turn, before: 61)
+    let witness = try #require(found)
+    state.append(LockTable.Waiter(id: 61, request: turn) { _ in }, witness: witness)
+    state.release(holder)
+    #expect(state.grant(after: .owner(holder)).map(\.id) == Array(1...61))
+  }
+
   @Test("random requests are granted, and wait, as the rules say", arguments: 0..<20)
   func againstPlainRules(seed: UInt64) throws {
     var source = RandomRanges(seed: seed + 100)

@@ -188,6 +188,26 @@ import Testing
     try await eventually("the stream has ended") { client.view.failure?.code == .resourceExhausted }
   }
 
+  @Test("what masks take up counts while requests wait, and not once their targets are gone")
+  func waitingMasks() async throws {
+    let fixture = try EngineFixture()
+    let client = WatchClient()
+    let stream = try await fixture.watch(client)
+    let mask = FieldMask((0..<1_000).map { FieldPath(field: "f\($0)") })
+    let query = fixture.selection(StructuredQuery(from: [.init("c")], select: mask))
+    client.block(true)
+    // Its answer is what the stream cannot get rid of.
+    stream.removeTarget(99)
+    try await eventually("it is under way") { !stream.hasCommands }
+    for id in Int32(2)..<12 { stream.addTarget(WatchTarget(id: id, query, bytes: 5_000)) }
+    // Some may have been taken before the answer was sent, and count as targets once they are.
+    try await eventually("all count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
+    client.block(false)
+    try await eventually("all are current") { client.view.current.count == 10 }
+    for id in Int32(2)..<12 { stream.removeTarget(id) }
+    try await eventually("nothing is left") { stream.heldBytes == 0 }
+  }
+
   @Test("a change in a limited listener's window costs what moves, not the window")
   func windowCost() async throws {
     let store = CountingStore(try MemoryStore())

@@ -155,6 +155,34 @@ extension TransactionTests {
     #expect(try await number("c/d") == 3)
   }
 
+  @Test("a retry that has waited for the attempt it names does not give way once more")
+  func retriesGiveWayOnce() async throws {
+    try await fixture.set("c/d", ["n": 1])
+    try await fixture.set("c/other", ["n": 1])
+    let holder = try await fixture.begin()
+    #expect(try await read("c/other", holder) == 1)
+    let first = try await fixture.begin()
+    #expect(try await read("c/d", first) == 1)
+    let retry = try await fixture.begin(.readWrite(retrying: first))
+    let hasRead = Guarded(false)
+    let reading = try await waiting("the retry waits for the first attempt") {
+      defer { hasRead.withLock { $0 = true } }
+      return try await self.read("c/d", retry)
+    }
+    fixture.clock.advance(by: 500_000)
+    let write = try await waiting("the write waits") {
+      try await self.fixture.commit([try self.set("c/d", 2), try self.set("c/other", 2)])
+    }
+    // The first attempt ends, and the write has half a second left.
+    fixture.clock.advance(by: 1_500_001)
+    try await eventually("the retry has read") { hasRead.withLock { $0 } }
+    #expect(try await reading.value == 1)
+    try await rollBack(retry)
+    try await rollBack(holder)
+    _ = try await write.value
+    #expect(try await number("c/d") == 2)
+  }
+
   @Test("a reader that the write waits for, itself or through another, does not give way to it")
   func nobodyGivesWayInACircle() async throws {
     for id in ["a", "b", "z"] { try await fixture.set(ResourcePath(["c", id]), ["n": 1]) }

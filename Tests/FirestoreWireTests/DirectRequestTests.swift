@@ -154,6 +154,37 @@ struct DirectRequestTests {
     #expect(time < .seconds(120))
   }
 
+  @Test("a read's mask leaves out paths that no document can have, and stays a mask; a write's keeps them")
+  func pathsTooDeep() throws {
+    // Maps around a field are levels, the field itself is none.
+    let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.greatestValueDepth + 1))
+    let kept = try #require(deepest)
+    let dropped = kept.appending("a")
+    for (paths, mask) in [([dropped], []), ([dropped, kept], [kept])] as [([FieldPath], FieldMask)] {
+      let message = Google_Firestore_V1_DocumentMask(paths)
+      let request = try read(
+        Google_Firestore_V1_UpdateDocumentRequest.with {
+          $0.updateMask = message
+          $0.mask = message
+        }
+      ) { try UpdateDocumentRequest(decoding: $0) }
+      #expect(request.mask == mask && request.updateMask == paths)
+      let created = try read(Google_Firestore_V1_CreateDocumentRequest.with { $0.mask = message }) {
+        try CreateDocumentRequest(decoding: $0)
+      }
+      #expect(created.mask == mask)
+      #expect(try FieldMask(message) == mask && [FieldPath](message) == paths)
+      let query = Google_Firestore_V1_StructuredQuery.with {
+        $0.select.fields = paths.map { path in .with { $0.fieldPath = path.description } }
+      }
+      let run = try read(Google_Firestore_V1_RunQueryRequest.with { $0.structuredQuery = query }) {
+        try RunQueryRequest(decoding: $0)
+      }
+      #expect(run.query?.select == mask)
+      #expect(try StructuredQuery(query).select == mask)
+    }
+  }
+
   @Test("targets are read as the generated code reads them; one that is wrong spoils only itself")
   func targets() throws {
     var source = RandomValues(seed: 73)

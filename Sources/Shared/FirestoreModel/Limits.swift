@@ -15,6 +15,8 @@ public enum Limits {
   public static let fieldPathBytes = 1500
   /// Bytes of a text or bytes value that an index keeps.
   public static let indexedValueBytes = 1500
+  /// Most levels of maps and arrays that a server may allow in a document, see `FirestoreLimits`.
+  public static let greatestValueDepth = 31
 }
 
 /// The limits of documents and queries, which a server may raise. The defaults are the product's own.

@@ -1,6 +1,7 @@
 // Listens whose value, or a change of it, needs more pieces than a client can count: they end, and nothing else does.
 
 import NIOCore
+import RandomModels
 import RealtimeEngine
 import RealtimeModel
 import Testing
@@ -164,5 +165,39 @@ struct LargeListenTests {
     }
     let (left, stays) = (listens.remove(a), listens.remove(b))
     #expect(left == nil && stays != nil)
+  }
+
+  @Test("whom a change concerns is found as by comparing every place with every listen")
+  func concerned() {
+    var random = SeededGenerator(seed: 23)
+    func path(_ longest: Int) -> Path {
+      Path(
+        (0..<random.below(longest + 1)).map { _ in
+          Key(["a", "b", "1", "2"][random.below(4)])
+        })
+    }
+    for _ in 0..<2_000 {
+      var listens = SessionListens()
+      let names = Set(
+        (0..<6).map { _ in SessionListens.Name(path: path(4), tag: Bool.random(using: &random) ? 1 : nil) })
+      for name in names {
+        _ = listens.outcome(of: .listen(name, queryText: nil), .listening(warnings: []))
+      }
+      let common = path(2)
+      let changes = (0..<3).map { _ in
+        let place = path(3)
+        return (path: Bool.random(using: &random) ? place.child(.priority) : place, value: Node.leaf(.int(1)))
+      }
+      let tag: Int64? = Bool.random(using: &random) ? 1 : nil
+      let push = RealtimePush(common, .merge(changes), tag: tag)
+      let concerned = names.filter { name in
+        name.tag == tag
+          && changes.contains { change in
+            let place = common.appending(change.path).dataPath
+            return place.contains(name.path) || name.path.contains(place)
+          }
+      }
+      #expect(Set(listens.remove(toldBy: push).map(\.name)) == concerned, "\(names) \(common) \(changes)")
+    }
   }
 }

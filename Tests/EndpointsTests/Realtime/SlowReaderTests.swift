@@ -139,4 +139,35 @@ struct SlowReaderTests {
       #expect(await slow.client.readToEnd().count < rounds * filling.utf8.count)
     }
   }
+
+  @Test("a long message may take longer than a peer may be silent, as long as it is taken")
+  func slowDownload() async throws {
+    var limits = RealtimeEndpointLimits()
+    limits.pingAfter = .seconds(1)
+    limits.lostAfter = .seconds(4)
+    try await RealtimeTestServer.run(limits: limits) { server in
+      let database = try await server.engine.database("demo")
+      let part = String(repeating: "x", count: 5 << 20)
+      for number in 0..<12 {
+        _ = try await database.set(Path("a/\(number)"), to: .leaf(.string(part)), as: .anonymous)
+      }
+      let slow = try await RawSocket.open(server)
+      let idle = try await RawSocket.open(server)
+      for socket in [slow, idle] {
+        try await socket.client.channel.setOption(.autoRead, value: false).get()
+        try await socket.send(#"{"r":1,"a":"g","b":{"p":"/a"}}"#)
+      }
+      let start = ContinuousClock.now
+      while ContinuousClock.now - start < .seconds(8) {
+        try await Task.sleep(for: .milliseconds(20))
+        slow.client.channel.read()
+      }
+      // Who takes nothing is gone by now.
+      #expect(server.port.connectionCount == 1)
+      try await slow.client.channel.setOption(.autoRead, value: true).get()
+      slow.client.channel.read()
+      let length = try await slow.next().utf8.count
+      #expect(length > 12 * part.utf8.count)
+    }
+  }
 }

@@ -39,7 +39,7 @@ public struct RealtimeEndpointLimits: Sendable {
   /// How long a WebSocket may be silent, both ways, before it is asked for a sign of life. Clients give one themselves
   /// after 45 s, on iOS after 50 s at the most, and the Admin SDK for Java breaks a connection on which it is asked.
   public var pingAfter = TimeAmount.seconds(60)
-  /// How long a WebSocket may be silent, or not confirm what it was sent, before it counts as lost.
+  /// How long a WebSocket may be silent, take nothing of what it is sent, or not confirm it, before it counts as lost.
   public var lostAfter = TimeAmount.seconds(75)
   /// The pings, and the pieces of messages with nothing in them, that a WebSocket may send; a piece of a message brings one.
   public var socketCredit = PeerCreditLimits(initial: 2_000, perSecond: 500, maximum: 2_000)

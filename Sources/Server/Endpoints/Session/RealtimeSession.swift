@@ -193,6 +193,7 @@ extension RealtimeSession: LoopReceiver {
       if transport?.takes(message) == false { message = failure(.tooBig, request) }
       transport?.write(message, counted: message.readableBytes >= EncodedPush.countedBytes)
     case .cancel(let name, let queryText): cancel(name, queryText)
+    case .goesOn: transport?.refuse("A listen could not be ended.", code: 1011)
     case .nothing: break
     }
   }
@@ -209,7 +210,7 @@ extension RealtimeSession: LoopReceiver {
     if case .cancel = push.body {
       // Of one that ended because of its size the client was told.
       let name = SessionListens.Name(path: push.path, tag: push.tag)
-      if let listen = listens.remove(name) { cancel(name, listen.queryText) }
+      if let queryText = listens.remove(name) { cancel(name, queryText) }
       return
     }
     guard listens.wants(push) else { return }

@@ -69,6 +69,8 @@ final class SocketHandler: ChannelDuplexHandler {
   private var lastRead = NIODeadline.now()
   private var lastWritten = NIODeadline.now()
   private var pinged = false
+  /// The bytes that waited for the peer to take more, when they were last looked at.
+  private var queued = 0
   /// For pings, and pieces of messages with nothing in them.
   private var credit: PeerCredit
 
@@ -133,22 +135,26 @@ final class SocketHandler: ChannelDuplexHandler {
   /// Looks after the connection from time to time: asks a silent peer, and gives a lost one up.
   ///
   /// What is told to the peer counts as life: clients send their own sign of it only where nothing went either way, and
-  /// the Admin SDK for Java breaks a connection on which it is sent a ping. A peer that is gone confirms nothing of what
-  /// it is told, which the system finds (``giveUpUnconfirmed(_:)``); one that reads nothing fills its budget.
+  /// the Admin SDK for Java breaks a connection on which it is sent a ping. So does what it takes of a long message, behind
+  /// which no ping would reach it, and during which it is not heard. Whoever was asked has to answer, though: a peer that
+  /// is gone confirms nothing, which the system finds (``giveUpUnconfirmed(_:)``), but one that hangs does.
   private func watch(_ context: ChannelHandlerContext) {
     let limits = endpoint.limits
-    let next = pinged ? limits.lostAfter : limits.pingAfter
-    let deadline = max(lastRead, lastWritten) + next
+    var deadline = lastLife + (pinged || queued > 0 ? limits.lostAfter : limits.pingAfter)
+    if queued > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
     context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
       guard let self, let context = self.context else { return }
       // A peer that is not read because the engine is busy with its requests is not silent.
       if self.user?.isFull(half: true) ?? false { self.lastRead = .now() }
-      let silence = NIODeadline.now() - max(self.lastRead, self.lastWritten)
+      let before = self.queued
+      self.measureQueue(context.channel)
+      if self.queued < before { self.lastWritten = .now() }
+      let silence = NIODeadline.now() - self.lastLife
       if silence >= limits.lostAfter {
         context.close(promise: nil)
         return
       }
-      if silence >= limits.pingAfter, !self.pinged {
+      if silence >= limits.pingAfter, !self.pinged, self.queued == 0 {
         self.pinged = true
         var frame = context.channel.allocator.buffer(capacity: 2)
         frame.writeFrameHeader(.ping, length: 0)
@@ -158,8 +164,15 @@ final class SocketHandler: ChannelDuplexHandler {
     }
   }
 
-  /// Lets the system close the connection when the peer has not confirmed what it was sent for as long as it may be
-  /// silent (RFC 5482). Systems without the option do so after a quarter of an hour.
+  /// When something last came from the peer, or went to it.
+  private var lastLife: NIODeadline { max(lastRead, lastWritten) }
+
+  private func measureQueue(_ channel: any Channel) {
+    queued = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+  }
+
+  /// Lets the system close the connection when the peer has not confirmed what it was sent, or has taken nothing of it, for
+  /// as long as it may be silent (RFC 5482, tcp(7)). Systems without the option do so after a quarter of an hour.
   private func giveUpUnconfirmed(_ context: ChannelHandlerContext) {
     #if os(Linux)
       let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)
@@ -345,8 +358,8 @@ extension SocketHandler: SessionTransport {
     let bytes = unflushed
     unflushed = 0
     if bytes > 0 {
-      lastWritten = .now()
-      pinged = false
+      if !pinged { lastWritten = .now() }
+      measureQueue(context.channel)
     }
     // A peer that does not read is cut off before it costs more memory than its budget.
     if !isClosing, budget.isExceeded(writing: bytes, to: context.channel) { cutOff() }

@@ -106,13 +106,16 @@ extension FirestoreDatabase {
     let request = LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges)
     let now = options.clock.now()
     var outcome = LockTable.Outcome.timedOut
+    var givesWay = true
     if let predecessor = session.transaction?.predecessor, transactions.current(predecessor) != nil {
       // Its client has given it up and should have said so by now: it may not hold up its own retry.
-      outcome = await locks.tryLock(request, until: now + options.lockWait)
+      outcome = await locks.tryLock(request, until: now + options.lockWait, givesWay: true)
+      // Once is enough for one read.
+      givesWay = false
       if outcome == .timedOut { transactions.end(predecessor, as: .aborted) }
     }
     if outcome == .timedOut {
-      outcome = await locks.tryLock(request, until: now + EngineLimits.readLockWait)
+      outcome = await locks.tryLock(request, until: now + EngineLimits.readLockWait, givesWay: givesWay)
     }
     if outcome == .cancelled { throw CancellationError() }
     if outcome != .granted {

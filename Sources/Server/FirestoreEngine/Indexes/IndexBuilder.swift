@@ -134,12 +134,12 @@ final class IndexBuilder: Sendable {
       } catch is CancellationError { return nil } catch let error as StoreError
         where error.code == .unavailable
       {
-        // Too many calls wait for the database, which passes; a store that has failed for good answers at once.
+        // Too many calls wait for the database, which passes; one that is closed, or has failed, answers at once.
         let isFirst = state.withLock { state in
           defer { state.hasToldOfStore = true }
           return !state.hasToldOfStore
         }
-        if isFirst { report("the indexes have to wait: \(error.message)") }
+        if isFirst { report("the indexes have to wait, and are tried again every second: \(error.message)") }
         return options.clock.now() + IndexBuilder.pause
       } catch {
         // What the store holds is damaged: the next start tries again.

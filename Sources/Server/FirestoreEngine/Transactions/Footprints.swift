@@ -5,56 +5,68 @@ import OrderedStore
 extension LockTable {
   /// Footprints by their numbers.
   struct Footprints {
-    private struct Member {
-      var footprint: Footprint
-      /// All its keys in order, once somebody has asked about a range.
-      var ordered: [Key]?
-    }
-
-    private var members: [UInt64: Member] = [:]
+    private var members: [UInt64: Footprint] = [:]
+    /// By row, in the order in which they came.
     private var numbers: [Key: [UInt64]] = [:]
 
     var isEmpty: Bool { members.isEmpty && numbers.isEmpty }
 
     mutating func insert(_ footprint: Footprint, as number: UInt64) {
-      members[number] = Member(footprint: footprint)
+      members[number] = footprint
       for key in footprint.keys { numbers[key, default: []].append(number) }
     }
 
     mutating func remove(_ number: UInt64) {
-      guard let member = members.removeValue(forKey: number) else { return }
-      for key in member.footprint.keys {
+      guard let footprint = members.removeValue(forKey: number) else { return }
+      for key in footprint.keys {
         guard var others = numbers[key] else { continue }
         others.removeAll { $0 == number }
         numbers[key] = others.isEmpty ? nil : others
       }
     }
 
-    /// Visits footprints that a read would see some of, some more than once, until `body` returns false.
-    mutating func visit(meeting read: ReadRequest, _ body: (UInt64) -> Bool) {
-      guard !members.isEmpty else { return }
-      for key in read.keys {
-        // The last to come is likely the last to go.
-        if let found = numbers[key], !found.reversed().allSatisfy(body) { return }
-      }
-      guard !read.ranges.isEmpty else { return }
-      for number in Array(members.keys) {
-        let keys = ordered(number)
-        if read.ranges.contains(where: { Footprints.has(keys, keyIn: $0) }), !body(number) { return }
-      }
+    /// One that a read would see some of.
+    mutating func one(meeting read: ReadRequest) -> UInt64? {
+      guard !members.isEmpty else { return nil }
+      // The last to come is likely the last to go.
+      for key in read.keys { if let last = numbers[key]?.last { return last } }
+      guard !read.ranges.isEmpty else { return nil }
+      return Array(members.keys).first { has($0, keyIn: read.ranges) }
     }
 
-    private mutating func ordered(_ number: UInt64) -> [Key] {
-      guard let member = members[number] else { return [] }
-      if let ordered = member.ordered { return ordered }
-      var all: [Key] = []
-      _ = member.footprint.allKeys { key in
-        all.append(key)
-        return true
+    /// The lowest numbers of those that a read would see some of, `count` at most. `isWanted` is asked first: order
+    /// costs more.
+    mutating func lowest(
+      _ count: Int, meeting read: ReadRequest, where isWanted: (UInt64) -> Bool
+    ) -> [UInt64] {
+      var found: [UInt64] = []
+      func isBeyond(_ number: UInt64) -> Bool {
+        found.count == count && found.last.map { number > $0 } ?? true
       }
-      all.sort { compareKeys($0, $1) < 0 }
-      members[number]?.ordered = all
-      return all
+      func add(_ number: UInt64) {
+        found.insert(number, at: found.firstIndex { $0 > number } ?? found.count)
+        if found.count > count { found.removeLast() }
+      }
+      for key in read.keys {
+        for number in numbers[key] ?? [] {
+          // Those who wait came in order of their numbers, or nearly so.
+          if isBeyond(number) { break }
+          if !found.contains(number), isWanted(number) { add(number) }
+        }
+      }
+      guard !read.ranges.isEmpty else { return found }
+      for number in members.keys.filter(isWanted).sorted() {
+        if isBeyond(number) { break }
+        if !found.contains(number), has(number, keyIn: read.ranges) { add(number) }
+      }
+      return found
+    }
+
+    private mutating func has(_ number: UInt64, keyIn ranges: [KeyRange]) -> Bool {
+      guard let footprint = members[number] else { return false }
+      let ordered = footprint.ordered ?? footprint.sorted()
+      if footprint.ordered == nil { members[number]?.ordered = ordered }
+      return ranges.contains { Footprints.has(ordered, keyIn: $0) }
     }
 
     private static func has(_ ordered: [Key], keyIn range: KeyRange) -> Bool {
@@ -73,5 +85,16 @@ extension LockTable.Footprint {
   /// Whether something holds for all rows and entries.
   func allKeys(_ body: (Key) -> Bool) -> Bool {
     keys.allSatisfy(body) && entries.allSatisfy { $0.allSatisfy(body) }
+  }
+
+  /// All rows and entries in order.
+  func sorted() -> [Key] {
+    var all: [Key] = []
+    _ = allKeys { key in
+      all.append(key)
+      return true
+    }
+    all.sort { compareKeys($0, $1) < 0 }
+    return all
   }
 }

@@ -100,17 +100,15 @@ extension LockTable.State {
     return owners
   }
 
-  /// The waiting plain writes of something that a read asks for which give up by a moment; none if the transaction
-  /// holds all of it already.
+  /// The waiting plain writes of something that a read asks for which give up by a moment, the first few of them; none
+  /// if the transaction holds all of it already.
   mutating func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
     guard !waitingWrites.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
-    var found: Set<UInt64> = []
-    waitingWrites.visit(meeting: read) { id in
-      if let waiter = waiters[id], waiter.deadline <= moment { found.insert(id) }
-      return true
+    let found = waitingWrites.lowest(LockTable.mostTurns, meeting: read) { id in
+      waiters[id].map { $0.deadline <= moment } ?? false
     }
-    return found
+    return Set(found)
   }
 
   /// Visits what blocks a request, some more than once, until `body` returns false.
@@ -155,13 +153,8 @@ extension LockTable.State {
   private mutating func visitFootprints(
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
-    var found: UInt64?
     // Whoever asks wants to know of one, or of none.
-    footprints.visit(meeting: read) { writer in
-      found = writer
-      return false
-    }
-    return found.map { body(.footprint($0)) } ?? true
+    footprints.one(meeting: read).map { body(.footprint($0)) } ?? true
   }
 
   private func visitHolders(

@@ -12,7 +12,7 @@
 //   - only clearing a database does not wait: it takes the locks from all who hold any;
 //   - whoever comes later does not overtake a read that waits and that it conflicts with, unless it holds the item
 //     already. Reads overtake a plain write that waits until little of its patience is left; those that come then give
-//     way to it, unless it waits for them.
+//     way to it, unless it waits for them, or eight others have waited longer.
 // Who blocks whom is `LockState`'s, who comes next `LockQueue`'s; this file waits and wakes.
 //
 // Invariant: no cycle of transactions waiting for each other outlives the call that would close it; the youngest of
@@ -44,6 +44,8 @@ final class LockTable: Sendable {
   struct Footprint: Sendable {
     var keys: [Key] = []
     var entries: [[Key]] = []
+    /// All of these in order, once that has been asked for: nothing is added then.
+    var ordered: [Key]?
   }
 
   /// A commit, for a transaction or plain.
@@ -85,9 +87,9 @@ final class LockTable: Sendable {
   }
 
   /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most. Returns how it ended.
-  func tryLock(_ request: ReadRequest, until deadline: UInt64) async -> Outcome {
+  func tryLock(_ request: ReadRequest, until deadline: UInt64, givesWay: Bool) async -> Outcome {
     let hurried = clock.now() + LockTable.hurry
-    let writes = state.withLock { $0.writes(meeting: request, endingBy: hurried) }
+    let writes = givesWay ? state.withLock { $0.writes(meeting: request, endingBy: hurried) } : []
     if !writes.isEmpty {
       let turn = await outcome(of: .turn(request.owner, after: writes), until: deadline)
       guard turn == .granted else { return turn }
@@ -98,6 +100,10 @@ final class LockTable: Sendable {
   /// For how long reads give way to a plain write, at the end of its wait: longer than transactions usually take, and
   /// short enough for readers where one holder does not end and every write fails.
   static let hurry: UInt64 = 1_000_000
+
+  /// How many plain writes a read gives way to, those that have waited longest, so that searches for deadlocks do not
+  /// go over all that wait. Others of the same documents have their turn with these: footprints exclude no footprints.
+  static let mostTurns = 8
 
   /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has
   /// been entered, and the caller should throw out of the sequencer and `waitToWrite`.
@@ -138,6 +144,9 @@ final class LockTable: Sendable {
   func waitToWrite(
     _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64
   ) async throws(FirestoreError) {
+    // Before anybody needs it: under the lock everybody would wait for a large one.
+    var footprint = footprint
+    footprint.ordered = footprint.sorted()
     let request = WriteRequest(writer: writer, owner: owner, footprint: footprint)
     try await wait(for: .write(request), until: deadline)
   }

@@ -19,6 +19,12 @@ public final class WatchStream: Sendable {
       if case .add(let target) = self { return target.bytes }
       return 0
     }
+
+    /// About what the command takes up: its request, and the mask read from it, which may be many times as large.
+    var heldBytes: Int {
+      guard case .add(let target) = self, case .query(let query) = target.selection else { return bytes }
+      return bytes + (query.structured.select?.heldBytes ?? 0)
+    }
   }
 
   /// What the stream's task finds when it looks for work.
@@ -31,8 +37,9 @@ public final class WatchStream: Sendable {
   }
 
   private struct Mailbox {
-    var commands: [Command] = []
+    var commands: [(command: Command, heldBytes: Int)] = []
     var commandBytes = 0
+    var heldCommandBytes = 0
     var waiting: WaitingChanges
     var isBeatDue = false
     var isRunning = false
@@ -75,7 +82,7 @@ public final class WatchStream: Sendable {
   public func rejectTarget(_ id: Int32, _ error: FirestoreError) { post(.reject(id, error)) }
 
   /// About how many bytes the stream keeps of what it was asked: requests that wait, and active targets.
-  public var heldBytes: Int { mailbox.withLock { $0.commandBytes + $0.targetBytes } }
+  public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
   /// Notes that a target was added, or dropped, which takes up so many bytes.
   func noteTarget(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
@@ -93,6 +100,7 @@ public final class WatchStream: Sendable {
   }
 
   private func post(_ command: Command) {
+    let heldBytes = command.heldBytes
     mailbox.withLock { mailbox in
       guard mailbox.failure == nil, !mailbox.isClosed else { return }
       let bytes = mailbox.commandBytes + command.bytes
@@ -104,7 +112,8 @@ public final class WatchStream: Sendable {
         return
       }
       mailbox.commandBytes = bytes
-      mailbox.commands.append(command)
+      mailbox.heldCommandBytes += heldBytes
+      mailbox.commands.append((command, heldBytes))
     }
     wake()
   }
@@ -152,8 +161,9 @@ public final class WatchStream: Sendable {
     mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
       if !mailbox.commands.isEmpty {
-        let command = mailbox.commands.removeFirst()
+        let (command, heldBytes) = mailbox.commands.removeFirst()
         mailbox.commandBytes -= command.bytes
+        mailbox.heldCommandBytes -= heldBytes
         return .command(command)
       }
       if let failure = mailbox.failure { return .failure(failure) }
@@ -192,6 +202,7 @@ public final class WatchStream: Sendable {
       mailbox.isClosed = true
       mailbox.commands = []
       mailbox.commandBytes = 0
+      mailbox.heldCommandBytes = 0
       _ = mailbox.waiting.take()
     }
   }

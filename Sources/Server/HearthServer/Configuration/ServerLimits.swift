@@ -59,7 +59,7 @@ public struct ServerLimits: Sendable, Equatable {
       "firestore", "valueBytes", \.firestore.data.valueBytes, (10 << 20) - 89,
       "a value lies in one document"),
     Adjustable(
-      "firestore", "valueDepth", \.firestore.data.valueDepth, 31,
+      "firestore", "valueDepth", \.firestore.data.valueDepth, Limits.greatestValueDepth,
       "clients read 100 protobuf messages inside each other, and a level takes three"),
     Adjustable(
       "firestore", "vectorDimensions", \.firestore.data.vectorDimensions, 65_536,

@@ -1,53 +1,35 @@
 // Which of a document's fields are returned: a read's mask, or a query's projection.
 //
-// Invariant: names are sorted and distinct at every level, and nothing stands inside a field that is kept whole. So masks
-// that keep the same fields are equal, and a document costs the smaller of its own fields and the mask, times a logarithm:
-// both come from clients, and one mask meets many documents.
+// Invariant: paths are sorted and distinct, and none lies inside another. So masks that keep the same fields are equal,
+// and a document costs the smaller of its own fields and the mask, times a logarithm: both come from clients, and one
+// mask meets many documents.
 
 /// The fields that are returned. `__name__` names none.
 public struct FieldMask: Sendable {
-  /// A name that paths of the mask have in common.
-  struct Node: Hashable, Sendable {
-    let name: String
-    /// What is kept of the map; empty where the value is kept whole.
-    let inside: [Node]
-
-    static func == (a: Node, b: Node) -> Bool { a.name.hasSameUTF8(as: b.name) && a.inside == b.inside }
-
-    func hash(into hasher: inout Hasher) {
-      name.hashUTF8(into: &hasher)
-      hasher.combine(inside)
-    }
-  }
-
-  let nodes: [Node]
+  /// The paths, in order.
+  public let paths: [FieldPath]
 
   /// Makes a mask of paths in any order; what repeats or lies inside another adds nothing.
   public init(_ paths: [FieldPath]) {
-    nodes = FieldMask.nodes(paths.filter { !$0.isDocumentID }.inOrder[...], depth: 0)
-  }
-
-  /// The paths, in order.
-  public var paths: [FieldPath] {
-    var paths: [FieldPath] = []
-    func add(_ nodes: [Node], below names: [String]) {
-      for node in nodes {
-        if node.inside.isEmpty { paths.append(FieldPath(unchecked: names + [node.name])) }
-        add(node.inside, below: names + [node.name])
-      }
+    var kept: [FieldPath] = []
+    // A path comes right before those inside it.
+    for path in paths.inOrder where !path.isDocumentID {
+      if let last = kept.last, path.hasPrefix(last) { continue }
+      kept.append(path)
     }
-    add(nodes, below: [])
-    return paths
+    self.paths = kept
   }
 
   /// The bytes that the mask takes up in memory, about.
-  public var heldBytes: Int { FieldMask.heldBytes(nodes) }
-
-  private static func heldBytes(_ nodes: [Node]) -> Int {
-    guard nodes.capacity > 0 else { return 0 }
-    return nodes.reduce(nodes.capacity * MemoryLayout<Node>.stride + overhead) { bytes, node in
-      let length = node.name.utf8.count
-      return bytes + (length > shortName ? length + overhead : 0) + heldBytes(node.inside)
+  public var heldBytes: Int {
+    guard paths.capacity > 0 else { return 0 }
+    return paths.reduce(paths.capacity * MemoryLayout<FieldPath>.stride + FieldMask.overhead) { bytes, path in
+      path.segments.reduce(
+        bytes + path.segments.capacity * MemoryLayout<String>.stride + FieldMask.overhead
+      ) { bytes, name in
+        let length = name.utf8.count
+        return bytes + (length > FieldMask.shortName ? length + FieldMask.overhead : 0)
+      }
     }
   }
 
@@ -55,21 +37,6 @@ public struct FieldMask: Sendable {
   private static let overhead = 32
   /// Bytes of a name that needs no allocation.
   private static let shortName = 15
-
-  /// The nodes of sorted paths that are equal above `depth`.
-  private static func nodes(_ paths: ArraySlice<FieldPath>, depth: Int) -> [Node] {
-    var nodes: [Node] = []
-    var rest = paths
-    while let first = rest.first {
-      let name = first.segments[depth]
-      let group = rest.prefix { $0.segments[depth].hasSameUTF8(as: name) }
-      rest = rest[group.endIndex...]
-      // A path comes before those inside it.
-      let isWhole = first.count == depth + 1
-      nodes.append(Node(name: name, inside: isWhole ? [] : FieldMask.nodes(group, depth: depth + 1)))
-    }
-    return nodes
-  }
 }
 
 extension FieldMask: Hashable, ExpressibleByArrayLiteral {
@@ -79,49 +46,56 @@ extension FieldMask: Hashable, ExpressibleByArrayLiteral {
 
 extension MapValue {
   /// Only what a mask keeps, in the maps that enclose it; what is absent is left out.
-  public func projected(to mask: FieldMask) -> MapValue { projected(to: mask.nodes) }
+  public func projected(to mask: FieldMask) -> MapValue { projected(to: mask.paths[...], depth: 0) }
 
-  private func projected(to nodes: [FieldMask.Node]) -> MapValue {
+  /// What some of a mask's paths keep, all of them equal above `depth` and longer.
+  private func projected(to paths: ArraySlice<FieldPath>, depth: Int) -> MapValue {
     var result: [Entry] = []
-    var place = 0
+    var rest = paths
     var position = 0
-    while place < nodes.count, position < count {
-      let node = nodes[place]
-      let (next, isPresent) = find(node.name, from: position)
+    while let first = rest.first, position < count {
+      let name = first.segments[depth]
+      let (next, isPresent) = find(name, from: position)
       position = next
       guard isPresent else {
+        guard next < count else { break }
         // On to the first name that the next field may have.
-        if next < count { place = nodes.firstIndex(from: place + 1, notBefore: entries[next].key) }
+        let key = entries[next].key
+        rest = rest.dropping(at: depth) { Ordering.compare(utf8: $0, key) == .ascending }
         continue
       }
       let entry = entries[position]
-      place += 1
       position += 1
-      if node.inside.isEmpty {
+      if first.count == depth + 1 {
         result.append(entry)
-      } else if case .map(let map) = entry.value {
-        let inner = map.projected(to: node.inside)
+        rest = rest.dropFirst()
+        continue
+      }
+      let behind = rest.dropping(at: depth) { Ordering.compare(utf8: $0, name) != .descending }
+      if case .map(let map) = entry.value {
+        let inner = map.projected(to: rest[..<behind.startIndex], depth: depth + 1)
         if !inner.isEmpty { result.append(Entry(key: entry.key, value: .map(inner))) }
       }
+      rest = behind
     }
     return MapValue(sorted: result)
   }
 }
 
-extension [FieldMask.Node] {
-  /// The first node at `start` or behind it whose name is not before another.
-  fileprivate func firstIndex(from start: Int, notBefore name: String) -> Int {
-    var low = start
-    var high = count
+extension ArraySlice<FieldPath> {
+  /// The paths without the first, and without the others in front whose name at `depth` a test holds for.
+  fileprivate func dropping(at depth: Int, while test: (String) -> Bool) -> ArraySlice<FieldPath> {
+    var low = startIndex + 1
+    var high = endIndex
     while low < high {
       let middle = (low + high) / 2
-      if Ordering.compare(utf8: self[middle].name, name) == .ascending {
+      if test(self[middle].segments[depth]) {
         low = middle + 1
       } else {
         high = middle
       }
     }
-    return low
+    return self[low...]
   }
 }
 

@@ -35,7 +35,7 @@ public struct CreateDocumentRequest: Hashable, Sendable {
         (documentName, fields) = try nested.namedFields()
       case 5:
         var nested = try reader.message(tag)
-        try nested.mask(into: &mask)
+        try nested.mask(into: &mask, for: .read)
       default: try reader.skip(tag)
       }
     }
@@ -68,10 +68,10 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
         (documentName, fields) = try nested.namedFields()
       case 2:
         var nested = try reader.message(tag)
-        try nested.mask(into: &updateMask)
+        try nested.mask(into: &updateMask, for: .write)
       case 3:
         var nested = try reader.message(tag)
-        try nested.mask(into: &mask)
+        try nested.mask(into: &mask, for: .read)
       case 4:
         var nested = try reader.message(tag)
         precondition = try nested.precondition() ?? precondition

@@ -7,12 +7,28 @@ import FirestoreModel
 /// Invariant: repeats take up no more than the distinct paths, or a thousand of them, since a few packed bytes may stand for
 /// millions.
 struct MaskPaths {
+  /// What a mask is for.
+  enum Use {
+    /// Paths that no document can have are left out, for they select nothing and take up much more than their text.
+    /// A mask of such paths alone is one without paths, not none.
+    case read
+    /// All paths count, since those that cannot be written are refused.
+    case write
+  }
+
   private(set) var paths: [FieldPath] = []
+  private let use: Use
   private var bound = MaskPaths.leastBound
 
   private static let leastBound = 1_024
 
+  /// Most names of a path that a document can have: the maps around a field are levels.
+  private static let readableNames = Limits.greatestValueDepth + 1
+
+  init(for use: Use) { self.use = use }
+
   mutating func append(_ path: FieldPath) {
+    if use == .read, path.count > MaskPaths.readableNames { return }
     paths.append(path)
     guard paths.count >= bound else { return }
     paths = paths.distinctInOrder
@@ -22,8 +38,8 @@ struct MaskPaths {
 
 extension ProtobufReader {
   /// Adds the paths of a `DocumentMask`.
-  mutating func mask(into mask: inout MaskPaths?) throws(FirestoreError) {
-    if mask == nil { mask = MaskPaths() }
+  mutating func mask(into mask: inout MaskPaths?, for use: MaskPaths.Use) throws(FirestoreError) {
+    if mask == nil { mask = MaskPaths(for: use) }
     while let tag = try nextTag() {
       guard tag.field == 1 else {
         try skip(tag)
@@ -35,7 +51,7 @@ extension ProtobufReader {
 
   /// Adds the paths of a `Projection`.
   mutating func projection(into projection: inout MaskPaths?) throws(FirestoreError) {
-    if projection == nil { projection = MaskPaths() }
+    if projection == nil { projection = MaskPaths(for: .read) }
     while let tag = try nextTag() {
       guard tag.field == 2 else {
         try skip(tag)

@@ -22,7 +22,7 @@ extension ProtobufReader {
         operation = .delete(try DocumentName(parsing: try string(tag)))
       case 3:
         var nested = try message(tag)
-        try nested.mask(into: &mask)
+        try nested.mask(into: &mask, for: .write)
       case 4:
         var nested = try message(tag)
         precondition = try nested.precondition() ?? precondition

@@ -19,7 +19,7 @@ extension StructuredQuery {
       findNearest: message.hasFindNearest ? try FindNearest(message.findNearest) : nil)
     for order in message.orderBy { orderBy.append(try Order(order)) }
     if message.hasSelect {
-      var fields = MaskPaths()
+      var fields = MaskPaths(for: .read)
       for field in message.select.fields { fields.append(try FieldPath(parsing: field.fieldPath)) }
       select = FieldMask(fields.paths)
     }

@@ -17,7 +17,7 @@ extension [FieldPath] {
 extension FieldMask {
   /// What a read's mask keeps.
   public init(_ message: Google_Firestore_V1_DocumentMask) throws(FirestoreError) {
-    var mask = MaskPaths()
+    var mask = MaskPaths(for: .read)
     for path in message.fieldPaths { mask.append(try FieldPath(parsing: path)) }
     self.init(mask.paths)
   }

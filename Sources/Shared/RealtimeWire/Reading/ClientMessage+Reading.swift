@@ -23,7 +23,8 @@ extension ClientMessage {
     }
   }
 
-  /// The number of the request that a message is, even if what it asks cannot be read, or its end is missing.
+  /// The number of the request that a message is, even if what it asks cannot be read, or, where the number stands before
+  /// it, its end is missing.
   public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
     var number = RequestNumber()
     number.scan(bytes)
