@@ -149,6 +149,9 @@ extension SequencedBody {
       case (false, true):
         if let child = try smallChild(key, at: path) {
           told.append((Path(keys: [key]), child))
+        } else if let whole = inside[key]?.first, whole.path.count == 1 {
+          // However large it is, the write has brought all of it.
+          told.append(whole)
         } else {
           // Too large to be read here. It is shown once all of the location is.
           for query in now.windows.keys where now.windows[query]?.places[key] != nil {
