@@ -88,6 +88,22 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
   }
 
+  @Test("What was registered inside a value goes into it in key order, whatever order its bytes have")
+  func folding() async throws {
+    let database = try await open(MemoryStore())
+    let phone = Client(database)
+    let ranked: Node = ["1": true]
+    for (path, rest) in [("a", "-b"), ("b", "2")] as [(Path, RealtimeModel.Key)] {
+      let value = ranked.setting(Path(keys: [.priority]), to: 1)
+      await phone.ask { $0.onDisconnectSet(path, to: value, request: $1) }
+      await phone.ask { $0.onDisconnectSet(path.child(rest), to: 2, request: $1) }
+      await phone.ask { $0.onDisconnectSet(path.child("1"), to: nil, request: $1) }
+    }
+    phone.connection.close()
+    // "1" comes before both others as a key, behind "-b" in bytes. Without it the value is empty and has no priority.
+    #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
+  }
+
   @Test("A cancel below a value that was registered leaves what stands beside it, and nothing else of it")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())

@@ -143,9 +143,12 @@ struct DisconnectCost: Equatable {
 struct FoldedChanges {
   private(set) var changes: [(path: Path, value: Node)] = []
 
-  /// Folds values in the order of their rows: each ancestor comes before its descendants, with nothing else in between.
-  /// Priorities come last: one may belong to a location that another value brings into being.
-  init(_ values: [(path: Path, value: Node)]) {
+  /// Folds values in key order, as clients fold a write to several locations: each ancestor comes before its descendants,
+  /// with nothing else in between. The order shows where a removal leaves a location empty for a moment, which ends its
+  /// priority. Priorities come last: one may belong to a location that another value brings into being.
+  init(_ rows: [(path: Path, value: Node)]) {
+    // Rows stand in the order of their bytes.
+    let values = rows.sorted { $0.path < $1.path }
     for (path, value) in values where !path.isPriority {
       if let last = changes.last, last.path.contains(path) {
         merge(path, value, into: changes.count - 1)
@@ -164,7 +167,6 @@ struct FoldedChanges {
         changes.append((path, value))
       }
     }
-    // Rows stand in the order of their bytes; writes happen in key order.
     changes.sort { $0.path < $1.path }
   }
 
