@@ -24,7 +24,7 @@ func bulkLoad(_ setting: Setting, documents: Int) async throws -> [Double] {
     let figures = [
       rate, mebibytes(before), mebibytes(try server.peakBytes()), mebibytes(try server.residentBytes()),
     ]
-    setting.databases.keep(directory, as: databaseName(documents))
+    try setting.databases.keep(directory, as: databaseName(documents))
     return figures
   } catch {
     try? FileManager.default.removeItem(atPath: directory)

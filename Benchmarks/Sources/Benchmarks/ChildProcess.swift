@@ -93,6 +93,17 @@ final class ChildProcess {
     return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
   }
 
+  /// Waits until it has used next to no processor time for two seconds; at most ten minutes.
+  func becomesIdle() async throws {
+    var quiet = 0
+    for _ in 0..<600 where quiet < 2 {
+      guard let before = processorSeconds() else { return }
+      try await Task.sleep(for: .seconds(1))
+      quiet = (processorSeconds() ?? .infinity) - before < 0.05 ? quiet + 1 : 0
+    }
+    guard quiet == 2 else { throw BenchmarkFailure("the server was still at work after ten minutes") }
+  }
+
   /// Ends it, and waits until it has gone; one that does not go is not waited for longer than half a minute.
   func stop() {
     process.terminate()

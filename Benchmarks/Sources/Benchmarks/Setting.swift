@@ -13,7 +13,7 @@ struct Setting: Sendable {
   /// Where measurements leave the server's processor time for one call, in microseconds.
   let processorTimes = NIOLockedValueBox<[Double]>([])
   /// Databases that are filled once, for all rounds.
-  let databases = FilledDatabases()
+  var databases = FilledDatabases()
 
   /// Takes the processor times that were left.
   func takeProcessorTimes() -> [Double] {

@@ -29,10 +29,12 @@ func printTable() async throws -> Bool {
       && (only.isEmpty || row.names.contains { $0.contains(only) })
   }
   guard !chosen.isEmpty else { throw BenchmarkFailure("no row of suite \(name) contains \"\(only)\"") }
-  let setting = Setting(
+  var setting = Setting(
     hearth: option("--hearth", "../.build/release/hearth"), own: arguments[0],
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
-  defer { setting.databases.removeAll() }
+  if arguments.contains("--keep") { setting.databases = FilledDatabases(keptIn: option("--keep", "kept")) }
+  let databases = setting.databases
+  defer { databases.removeAll() }
   let signals = LeftBehind.clearOnSignals()
   defer { for source in signals { source.cancel() } }
   let rounds = Int(option("--rounds", "5")) ?? 5

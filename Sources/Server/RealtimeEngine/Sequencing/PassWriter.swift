@@ -89,16 +89,11 @@ final class PassWriter: Sequenced {
 
 extension PassWriter {
   /// The keys of a location's rows; nil if they are too many to be cleared at once.
-  ///
-  /// - Parameter leaf: gets the value of the location's own row, if it is a leaf.
-  func rows(
-    at prefix: [UInt8], leaf: (UnsafeRawBufferPointer) throws -> Void = { _ in }
-  ) throws -> [[UInt8]]? {
+  func rows(at prefix: [UInt8]) throws -> [[UInt8]]? {
     var rows: [[UInt8]] = []
     var bytes = 0
     var isWhole = true
-    try scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      if key.count == prefix.count { try leaf(value) }
+    try scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
       bytes += key.count
       isWhole = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
       if isWhole { rows.append(Array(key)) }

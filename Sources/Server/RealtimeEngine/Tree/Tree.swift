@@ -166,8 +166,13 @@ struct Tree {
     var isObject = before.map { !$0.isEmpty && !$0.isLeaf } ?? false
     var rows: [[UInt8]]?
     if before == nil {
-      rows = try writer.rows(at: row) { before = try NodeDecoder.decode(Array($0)) }
-      if before == nil, rows?.isEmpty == true { before = .empty }
+      // Most writes meet a leaf: it is all there is here, and found in one table where a scan looks into each of them.
+      if let leaf = try writer.get(row) {
+        before = try NodeDecoder.decode(leaf.value)
+      } else {
+        rows = try writer.rows(at: row)
+        if rows?.isEmpty == true { before = .empty }
+      }
       if let before, before == node { return (false, before) }
       isObject = before == nil
     } else if isObject {
