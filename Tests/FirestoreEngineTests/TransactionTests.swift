@@ -238,13 +238,31 @@ import Testing
     let late = try await fixture.begin()
     let reading = Task { try await self.read("c/a", late) }
     try await eventually("the read waits for the holder") { fixture.clock.sleepers >= 2 }
-    fixture.clock.advance(by: EngineLimits.readLockWait + 1)
+    fixture.clock.advance(by: 2_000_001)
     #expect(try await reading.value == 1)
     try await fixture.commit([try set("c/a", 2)], transaction: holder)
     #expect(try await read("c/a", late) == 1)
     #expect(
       await failure { try await fixture.commit([try set("c/a", 9)], transaction: late) }?.code == .aborted)
     #expect(try await number("c/a") == 2)
+  }
+
+  @Test("a read waits longer for a transaction whose client goes on asking")
+  func holderAtWork() async throws {
+    try await fixture.set("c/a", ["n": 1])
+    let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
+    _ = try await read("c/a", holder)
+    let late = try await fixture.begin()
+    let reading = Task { try await self.read("c/a", late) }
+    for _ in 0..<4 {
+      try await eventually("the read waits for the holder") { fixture.clock.sleepers >= 2 }
+      fixture.clock.advance(by: 1_500_000)
+      _ = try await read("c/a", holder)
+    }
+    try await fixture.commit([try set("c/a", 2)], transaction: holder)
+    #expect(try await reading.value == 2)
+    try await fixture.commit([try set("c/a", 3)], transaction: late)
+    #expect(try await number("c/a") == 3)
   }
 
   @Test("a transaction that loses its locks while it reads goes on in the state of that read")

@@ -33,6 +33,8 @@ final class FirestoreDatabase: Sendable {
     // The two know of each other: a lost lock dooms its transaction, an ended transaction gives back its locks.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
+      table.withLock { $0 }?.idleSince(owner)
+    } aborted: { owner in
       table.withLock { $0 }?.doom(owner)
     }
     let transactions = TransactionTable(

@@ -109,13 +109,15 @@ extension FirestoreDatabase {
     var givesWay = true
     if let predecessor = session.transaction?.predecessor, transactions.current(predecessor) != nil {
       // Its client has given it up and should have said so by now: it may not hold up its own retry.
-      outcome = await locks.tryLock(request, until: now + options.lockWait, givesWay: true)
+      outcome = await locks.tryLock(
+        request, until: now + options.lockWait, patience: options.lockWait, givesWay: true)
       // Once is enough for one read.
       givesWay = false
       if outcome == .timedOut { transactions.end(predecessor, as: .aborted) }
     }
     if outcome == .timedOut {
-      outcome = await locks.tryLock(request, until: now + EngineLimits.readLockWait, givesWay: givesWay)
+      outcome = await locks.tryLock(
+        request, until: now + EngineLimits.readLockWait, patience: options.lockWait, givesWay: givesWay)
     }
     if outcome == .cancelled { throw CancellationError() }
     if outcome != .granted {

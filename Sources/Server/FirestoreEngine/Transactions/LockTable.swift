@@ -80,21 +80,32 @@ final class LockTable: Sendable {
   /// Told of a transaction that loses its locks to another, before anybody else can have them: it must not come back
   /// to the table.
   private let aborted: @Sendable (Owner) -> Void
+  /// Since when a transaction's client has asked for nothing; nil while a request of it is under way.
+  private let idleSince: @Sendable (Owner) -> UInt64?
 
-  init(clock: any EngineClock, aborted: @escaping @Sendable (Owner) -> Void) {
+  init(
+    clock: any EngineClock, idleSince: @escaping @Sendable (Owner) -> UInt64?,
+    aborted: @escaping @Sendable (Owner) -> Void
+  ) {
     self.clock = clock
+    self.idleSince = idleSince
     self.aborted = aborted
   }
 
   /// Locks rows and ranges for a transaction's read, waiting until `deadline` at most. Returns how it ended.
-  func tryLock(_ request: ReadRequest, until deadline: UInt64, givesWay: Bool) async -> Outcome {
+  ///
+  /// - Parameter patience: how long it waits for a transaction whose client is silent. Behind many that are at work it
+  ///   may take longer until it is its turn; one that holds up everybody would make each of them wait in vain.
+  func tryLock(
+    _ request: ReadRequest, until deadline: UInt64, patience: UInt64, givesWay: Bool
+  ) async -> Outcome {
     let hurried = clock.now() + LockTable.hurry
     let writes = givesWay ? state.withLock { $0.writes(meeting: request, endingBy: hurried) } : []
     if !writes.isEmpty {
       let turn = await outcome(of: .turn(request.owner, after: writes), until: deadline)
       guard turn == .granted else { return turn }
     }
-    return await outcome(of: .read(request), until: deadline)
+    return await outcome(of: .read(request), until: deadline, patience: patience)
   }
 
   /// For how long reads give way to a plain write, at the end of its wait: longer than transactions usually take, and
@@ -198,7 +209,9 @@ final class LockTable: Sendable {
 
   static let contention = FirestoreError.aborted("Too much contention on these documents. Please try again.")
 
-  private func outcome(of request: Request, until deadline: UInt64) async -> Outcome {
+  private func outcome(
+    of request: Request, until deadline: UInt64, patience: UInt64 = .max
+  ) async -> Outcome {
     let id = state.withLock { state in
       defer { state.nextWaiter += 1 }
       return state.nextWaiter
@@ -208,7 +221,12 @@ final class LockTable: Sendable {
       let outcome = await withCheckedContinuation { (resume: CheckedContinuation<Outcome, Never>) in
         enqueue(Waiter(id: id, request: request, deadline: deadline) { resume.resume(returning: $0) })
         timer = Task { [weak self, clock] in
-          do { try await clock.sleep(until: deadline) } catch { return }
+          var now = clock.now()
+          repeat {
+            let (next, isBeyond) = now.addingReportingOverflow(patience)
+            do { try await clock.sleep(until: isBeyond ? deadline : min(next, deadline)) } catch { return }
+            now = clock.now()
+          } while now < deadline && self?.waits(id, forIdleSince: now - min(now, patience)) == false
           self?.end(id, .timedOut)
         }
       }
@@ -250,6 +268,15 @@ final class LockTable: Sendable {
     for victim in victims { victim.resume(.aborted) }
     for other in woken { other.resume(.granted) }
     if let outcome { waiter.resume(outcome) }
+  }
+
+  /// Whether a waiter is held up by a transaction that has been silent since a moment.
+  private func waits(_ id: UInt64, forIdleSince moment: UInt64) -> Bool {
+    let holders = state.withLock { state -> Set<Owner> in
+      guard let request = state.waiters[id]?.request else { return [] }
+      return state.blockingOwners(of: request, before: id)
+    }
+    return holders.contains { holder in idleSince(holder).map { $0 <= moment } ?? false }
   }
 
   /// Ends a wait early. Nothing happens if it has ended already.

@@ -256,6 +256,14 @@ final class TransactionTable: Sendable {
     state.withLock { $0.open[owner.id]?.transaction }
   }
 
+  /// Since when a transaction has had no request under way; nil while it has one, and once it has ended.
+  func idleSince(_ owner: LockTable.Owner) -> UInt64? {
+    state.withLock { state in
+      guard let entry = state.open[owner.id], entry.requests == 0 else { return nil }
+      return entry.lastUse
+    }
+  }
+
   /// The number of transactions that have not ended.
   var openCount: Int { state.withLock { $0.open.count } }
 
