@@ -137,4 +137,93 @@ struct EngineLimitTests {
     #expect(await choose(raised.engine, 1_002, 201) != nil)
     #expect(await choose(raised.engine, 1_001, 202) != nil)
   }
+
+  @Test("a stream has at most 1,000 targets, or as many as it was told to", arguments: [nil, 100_000])
+  func targets(raised: Int?) async throws {
+    var limits = EngineLimits.standard
+    if let raised { limits.streamTargets = raised }
+    let most = raised ?? 1_000
+    let fixture = try EngineFixture(limits: limits)
+    try await fixture.set("c/d7", ["n": 0])
+    let client = TargetCounter()
+    let stream = try await fixture.watch(client)
+    func add(_ ids: ClosedRange<Int>) throws {
+      for id in ids {
+        let name = try fixture.name(ResourcePath(["c", "d\(id)"]))
+        stream.addTarget(WatchTarget(id: Int32(id), .documents([name]), bytes: 100))
+      }
+    }
+    // Fewer at a time than may wait.
+    for start in stride(from: 1, through: most, by: 1_000) {
+      try add(start...start + 999)
+      try await eventually("they are current") { client.current == start + 999 }
+    }
+    try add(most + 1...most + 1)
+    let refusal = FirestoreError.resourceExhausted("A stream may have \(most) targets.")
+    try await eventually("one more is refused") { client.refusals == [refusal] }
+    // A change reaches its target among all of them, and one that goes makes room.
+    let seen = client.changes
+    try await fixture.set("c/d7", ["n": 1])
+    try await eventually("the change is there") { client.changes == seen + 1 }
+    stream.removeTarget(7)
+    try add(most + 1...most + 1)
+    try await eventually("there is room again") { client.current == most + 1 }
+    #expect(client.refusals == [refusal])
+    stream.close()
+  }
+
+  @Test(
+    "a database has at most 10,000 open transactions, or as many as it was told to",
+    arguments: [nil, 100_000])
+  func transactions(raised: Int?) async throws {
+    var limits = EngineLimits.standard
+    if let raised { limits.openTransactions = raised }
+    let most = raised ?? 10_000
+    let fixture = try EngineFixture(limits: limits)
+    let first = try await fixture.begin()
+    let table = try await fixture.engine.database(fixture.database).transactions
+    for _ in 1..<most { _ = try table.begin(.readOnly(), snapshot: nil, as: .administrator) }
+    #expect(
+      await failure { try await fixture.begin() }
+        == .resourceExhausted("Too many transactions are open: a database may have \(most)."))
+    // One that ends makes room, and so do all once their time is up.
+    try await fixture.commit([], transaction: first)
+    _ = try await fixture.begin()
+    #expect(await failure { try await fixture.begin() }?.code == .resourceExhausted)
+    fixture.clock.advance(by: limits.transactionIdle + 1)
+    try await eventually("all have ended") { table.openCount == 0 }
+    _ = try await fixture.begin()
+  }
+}
+
+/// A client that keeps nothing but numbers, so that a stream may have very many targets.
+private final class TargetCounter: WatchOutput {
+  private struct Seen {
+    var current = 0
+    var changes = 0
+    var refusals: [FirestoreError] = []
+  }
+
+  private let seen = Guarded(Seen())
+
+  /// How many targets have become current.
+  var current: Int { seen.withLock { $0.current } }
+  /// How many documents were sent.
+  var changes: Int { seen.withLock { $0.changes } }
+  var refusals: [FirestoreError] { seen.withLock { $0.refusals } }
+
+  func send(_ responses: [WatchResponse]) async throws {
+    seen.withLock { seen in
+      for response in responses {
+        switch response {
+        case .targetChange(let change) where change.kind == .current: seen.current += change.targetIDs.count
+        case .targetChange(let change): if let cause = change.cause { seen.refusals.append(cause) }
+        case .documentChange: seen.changes += 1
+        default: break
+        }
+      }
+    }
+  }
+
+  func fail(_ error: FirestoreError) async { seen.withLock { $0.refusals.append(error) } }
 }

@@ -58,11 +58,13 @@ import Testing
     let index = CompositeIndex(
       collectionID: "c", scope: .collectionGroup, parts: [.init(odd, .contains), .init(Self.b, .ascending)],
       namesDescend: true)
-    let text = try #require(MissingIndex.composite(index, isBuilding: false).configuration?.text)
+    let text = try #require(MissingIndex.composite(index, .unknown).configuration?.text)
     #expect(!text.contains("\n"))
     #expect(
       text.hasSuffix(
         #"{"fieldPath":"b","order":"ASCENDING"},{"fieldPath":"__name__","order":"DESCENDING"}]}"#))
-    #expect(MissingIndex.composite(index, isBuilding: true).configuration == nil)
+    for standing in [MissingIndex.Standing.building, .failed("c/d: why")] {
+      #expect(MissingIndex.composite(index, standing).configuration == nil)
+    }
   }
 }

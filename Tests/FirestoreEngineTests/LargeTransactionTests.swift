@@ -79,6 +79,16 @@ import Testing
     try await fixture.commit([Write(.update(names[0], fields: [:]))], transaction: other)
   }
 
+  @Test("a name that is asked for many times counts once, and one name more than the limit is refused")
+  func repeatedNames() async throws {
+    let one = [try fixture.name("c/d")]
+    let many = [[DocumentName]](repeating: one, count: EngineLimits.batchGetNames + 1).flatMap { $0 }
+    let token = try await fixture.begin()
+    #expect(try await read(many, token) == 1)
+    let refused = await failure { try await read(try names(0..<EngineLimits.batchGetNames + 1), token) }
+    #expect(refused == .invalidArgument("At most 100000 documents can be read at once."))
+  }
+
   @Test("what a query reads counts against the limit page by page; a read-only transaction keeps none of it")
   func queries() async throws {
     let writes = try names(0..<20).map { Write(.update($0, fields: ["n": 1])) }

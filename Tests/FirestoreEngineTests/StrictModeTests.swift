@@ -1,6 +1,7 @@
 // Strict mode: which queries need an index, what the refusal says, and that listeners are refused alike.
 
 import FirestoreModel
+import OrderedStore
 import Testing
 
 @testable import FirestoreEngine
@@ -70,7 +71,7 @@ import Testing
         .init(FieldPath(field: "genre"), .ascending), .init(FieldPath(field: "pages"), .descending),
       ], namesDescend: true)
     #expect(
-      MissingIndex.composite(index, isBuilding: false).error(in: database).message
+      MissingIndex.composite(index, .unknown).error(in: database).message
         == "The query requires an index. You can create it here: https://console.firebase.google.com/v1/r/project/"
         + "demo-books/firestore/indexes?create_composite=Ckhwcm9qZWN0cy9kZW1vLWJvb2tzL2RhdGFiYXNlcy8oZGVmYXVsdCkvY29s"
         + "bGVjdGlvbkdyb3Vwcy9ib29rcy9pbmRleGVzL18QARoJCgVnZW5yZRABGgkKBXBhZ2VzEAIaDAoIX19uYW1lX18QAg")
@@ -128,6 +129,79 @@ import Testing
     )
     // Those that the cursor names and the two of the page; of entries one more, which was read ahead.
     #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
+  }
+
+  @Test("an index is on its way only while it is chosen, not ready, and has not failed")
+  func standings() throws {
+    let prepared = try PreparedQuery(
+      Query(
+        parent: ParentName(rootOf: DatabaseName(project: "demo")),
+        Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)])), .standard)
+    let index = CompositeIndex(
+      collectionID: "c", scope: .collection, parts: [.init(Self.a, .ascending), .init(Self.b, .descending)],
+      namesDescend: true)
+    var state = IndexState()
+    func standing() -> MissingIndex.Standing? {
+      let missing = Planner(prepared, IndexSet(state), at: Version(microseconds: .max)).missingIndex
+      guard case .composite(index, let standing)? = missing else { return nil }
+      return standing
+    }
+    #expect(standing() == .unknown)
+    state.composites = [.init(number: 1, index: index.canonical)]
+    state.phase = .building
+    #expect(standing() == .unknown)
+    state.target.composites = [1]
+    #expect(standing() == .building)
+    state.composites[0].failure = "c/d: why"
+    #expect(standing() == .failed("c/d: why"))
+    state.phase = .settled
+    #expect(standing() == .failed("c/d: why"))
+    state.target.composites = []
+    #expect(standing() == .unknown)
+  }
+
+  @Test("an index that is not chosen any more is asked for again, and not said to be on its way")
+  func removed() async throws {
+    let fixture = try EngineFixture(strict: true)
+    try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
+    let query = Self.query([Self.on("a", .equal)], [.init(Self.b)])
+    let never = await failure { try await fixture.query(query) }
+    #expect(never?.message.hasPrefix("The query requires an index. You can create it here: ") == true)
+    try await fixture.setIndexes(
+      IndexConfiguration(indexes: [
+        .init("c", .collection, [.init(Self.a, .ascending), .init(Self.b, .ascending)])
+      ]))
+    #expect(try await fixture.query(query).count == 1)
+    try await fixture.setIndexes(IndexConfiguration())
+    // Its entries are kept for a while, for transactions that may have read them.
+    let state = try await fixture.engine.database(fixture.database).indexes.current.state
+    #expect(state.phase == .retiring && state.composites.count == 1)
+    #expect(await failure { try await fixture.query(query) } == never)
+  }
+
+  @Test("of an index that could not be built it is said that it failed, and to administrators why")
+  func failed() async throws {
+    let fixture = try EngineFixture(strict: true)
+    let long = Value.string(String(repeating: "x", count: 1_500))
+    let fields = (0..<6).map { "f\($0)" }
+    try await fixture.set(ResourcePath(["c", "large"]), MapValue(fields.map { ($0, long) }))
+    let query = Self.query(fields.dropLast().map { Self.on($0, .equal) }, [.init(FieldPath(field: "f5"))])
+    let never = try #require(await failure { try await fixture.query(query) })
+    try await fixture.setIndexes(
+      IndexConfiguration(indexes: [
+        .init("c", .collection, fields.map { .init(FieldPath(field: $0), .ascending) })
+      ]))
+    let state = try await fixture.engine.database(fixture.database).indexes.current.state
+    let cause = try #require(state.composites.first?.failure)
+    #expect(cause.hasPrefix("c/large: "))
+    #expect(
+      await failure { try await fixture.query(query) }?.message
+        == "\(never.message) The last build of it failed: \(cause)")
+    // Whoever may ask for some documents need not hear the names of others.
+    let other = await failure {
+      try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .anonymous) { _ in }
+    }
+    #expect(other?.message == "\(never.message) The last build of it failed: the server's log says why.")
   }
 
   @Test("a listener that lacks an index is removed with the cause and its link; the stream lives on")

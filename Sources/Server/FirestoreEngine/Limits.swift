@@ -1,10 +1,10 @@
-// Every limit of the engine in one place: those that the product publishes, which a server may raise, and what the engine
-// allows itself. Those of names are `FirestoreModel.Limits`.
+// Every limit of the engine in one place: those that the product publishes, and some others, which a server may raise,
+// and what the engine allows itself. Those of names are `FirestoreModel.Limits`.
 
 public import FirestoreModel
 import OrderedStore
 
-/// The limits that the product publishes. The defaults are its own.
+/// The limits that a server may raise: those that the product publishes, whose defaults are its own, and two of Hearth's.
 public struct EngineLimits: Sendable, Hashable {
   /// The limits of documents and queries.
   public var data = FirestoreLimits.standard
@@ -29,6 +29,10 @@ public struct EngineLimits: Sendable, Hashable {
   public var transactionIdleSeconds = 60
   /// A transaction ends so many seconds after its beginning. At most `historySeconds`.
   public var transactionSeconds = 270
+  /// Transactions of one database that may be open at once; Hearth's own limit.
+  public var openTransactions = 10_000
+  /// Active targets of one Listen stream; Hearth's own limit.
+  public var streamTargets = 1_000
 
   /// The product's own limits.
   public init() {}
@@ -63,8 +67,6 @@ extension EngineLimits {
   /// Bytes of one document's entries in the composite indexes that are being built; one with more cannot be built. A commit,
   /// of at most 64 MiB, must be able to replace them all.
   public static let builtDocumentBytes = 32 << 20
-  /// Transactions of one database that may be open at once.
-  public static let openTransactions = 10_000
   /// Ended transactions whose tokens are remembered, so that late calls get the right error.
   public static let endedTransactions = 20_000
   /// Documents and ranges that one transaction may read.
@@ -105,10 +107,8 @@ extension EngineLimits {
   public static let scanRows = 4_096
   /// Bytes of documents that it goes over in one read.
   public static let scanBytes = 8 << 20
-  /// Names in one BatchGetDocuments.
+  /// Names in one BatchGetDocuments, each counted once.
   public static let batchGetNames = 100_000
-  /// Active targets of one Listen stream.
-  public static let streamTargets = 1_000
   /// Distinct queries of one collection, or of one collection group, that have nothing by which their matches can be found,
   /// so that every write there is compared with each.
   public static let unplacedQueries = 100_000

@@ -3,9 +3,11 @@
 
 import Endpoints
 import FirestoreProtobuf
+import GRPCFraming
 import NIOCore
 import NIOHTTP1
 import OrderedStore
+import RealtimeModel
 import SwiftProtobuf
 import Testing
 
@@ -164,7 +166,65 @@ struct FirestoreRESTLimitTests {
       )
       let refused = try RESTClient.parse(String(decoding: await large.readToEnd(), as: UTF8.self))
       #expect(refused.status == 400)
-      #expect(refused.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
+      #expect(
+        refused.error["message"]
+          == .string(
+            "Request payload size exceeds the limit: 50000 bytes. (The request has 99999999999 bytes.)"))
+
+      // Of a body that is cut off nobody knows the size.
+      let endless = try await RawClient.connect(port.port.port)
+      let chunk = "C351\r\n" + String(repeating: " ", count: 50_001) + "\r\n"
+      try await endless.send(
+        "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
+      let cut = try RESTClient.parse(String(decoding: await endless.readToEnd(), as: UTF8.self))
+      #expect(cut.status == 400)
+      #expect(cut.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
+    }
+  }
+
+  @Test("a request above the limit is refused in the same words over gRPC, REST and WebChannel")
+  func words() async throws {
+    try await run { port in
+      let size = (10 << 20) + 1
+      let words = "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
+      let call = try await port.client.open("Commit")
+      var message = ByteBuffer()
+      message.writeGRPCPrefix(length: UInt32(size))
+      message.writeRepeatingByte(0, count: size)
+      try? await call.send(raw: message, endStream: true)
+      #expect(try await call.status() == GRPCStatus(.invalidArgument, words))
+
+      let plain = try await RawClient.connect(port.port.port)
+      try await plain.send(
+        "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
+      let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
+      #expect(reply.status == 400 && reply.error["message"] == .string(words))
+
+      // A message that WebChannel carries, and a body of more than one may have.
+      let (client, _) = try await WebChannelTestClient.handshake(
+        port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
+        headers: "Authorization:Bearer owner\r\n")
+      let text = String(repeating: "x", count: 10 << 20)
+      _ = try await client.post(
+        [WebChannelTestClient.set("c/d", "{\"t\":{\"stringValue\":\"\(text)\"}}")], from: 1)
+      let back = try await client.open(after: 0)
+      let error = try await back.arrays(until: "error").last?.payload.array?.first?["error"]
+      let said = try #require(error?["message"]?.string)
+      #expect(error?["status"] == .string("INVALID_ARGUMENT"))
+      #expect(
+        said.hasPrefix("Request payload size exceeds the limit: 10485760 bytes. (The request has 10"),
+        "\(said)")
+      await back.close()
+
+      let large = try await RawClient.connect(port.port.port)
+      try await large.send(
+        "POST /google.firestore.v1.Firestore/Write/channel?VER=8 HTTP/1.1\r\nHost: h\r\n"
+          + "Content-Length: 33554433\r\n\r\n")
+      let refused = try RESTClient.parse(String(decoding: await large.readToEnd(), as: UTF8.self))
+      #expect(
+        refused.error["message"]
+          == .string(
+            "Request payload size exceeds the limit: 33554432 bytes. (The request has 33554433 bytes.)"))
     }
   }
 

@@ -173,7 +173,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
     }
     bodyLimit = FirestoreRoute.bodyLimit(of: head.uri, shared.port)
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
-    guard announced <= bodyLimit else { return refuseTooLarge() }
+    guard announced <= bodyLimit else { return refuseTooLarge(announced) }
     if !isHTTP2, head.headers.first(name: "expect")?.lowercased() == "100-continue" {
       let interim = HTTPResponseHead(version: head.version, status: .continue)
       context.writeAndFlush(wrapOutboundOut(.head(interim)), promise: nil)
@@ -183,14 +183,15 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private func receive(_ bytes: ByteBuffer) {
     guard !isAnswered else { return }
     let size = body.readableBytes + bytes.readableBytes
-    guard size <= bodyLimit else { return refuseTooLarge() }
+    guard size <= bodyLimit else { return refuseTooLarge(nil) }
     do { try shared.hold(size, insteadOf: heldBytes) } catch { return refuse(error) }
     heldBytes = size
     if body.readableBytes == 0 { body = bytes } else { body.writeImmutableBuffer(bytes) }
   }
 
-  private func refuseTooLarge() {
-    refuse(.payloadTooLarge(bodyLimit))
+  /// - Parameter bytes: what the body has, where it was announced; else it is cut off here.
+  private func refuseTooLarge(_ bytes: Int?) {
+    refuse(FirestoreRequestLimits.tooLarge(bytes, bodyLimit))
   }
 
   /// Answers a request that has not arrived whole, and takes no more of it.

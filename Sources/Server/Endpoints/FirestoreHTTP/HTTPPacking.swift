@@ -37,15 +37,10 @@ enum HTTPPacking {
 }
 
 extension FirestoreError {
-  /// The error of a request that has more than the limit.
-  static func payloadTooLarge(_ limit: Int) -> FirestoreError {
-    .invalidArgument("Request payload size exceeds the limit: \(limit) bytes.")
-  }
-
   /// The error of a body that was not unpacked.
   init(_ failure: Inflation.Failure, _ limit: Int) {
     switch failure {
-    case .tooLarge: self = .payloadTooLarge(limit)
+    case .tooLarge: self = FirestoreRequestLimits.tooLarge(nil, limit)
     case .damaged(let reason):
       self = .invalidArgument("The compressed body of the request cannot be unpacked: \(reason).")
     }

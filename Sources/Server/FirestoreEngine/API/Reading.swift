@@ -43,12 +43,12 @@ extension FirestoreEngine {
     for document in names where document.database != name {
       throw FirestoreError.invalidArgument("Document \(document) does not belong to database \(name).")
     }
-    guard names.count <= EngineLimits.batchGetNames else {
+    var seen: Set<DocumentName> = []
+    let distinct = names.filter { seen.insert($0).inserted }
+    guard distinct.count <= EngineLimits.batchGetNames else {
       throw FirestoreError.invalidArgument(
         "At most \(EngineLimits.batchGetNames) documents can be read at once.")
     }
-    var seen: Set<DocumentName> = []
-    let distinct = names.filter { seen.insert($0).inserted }
     let database: FirestoreDatabase
     var session: ReadSession
     do {

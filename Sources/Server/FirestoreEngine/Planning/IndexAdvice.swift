@@ -38,11 +38,12 @@ extension FirestoreDatabase {
 }
 
 extension MissingIndex {
-  /// The index as an element of a list in `firestore.indexes.json`; nil if it is on its way, or would not help here.
+  /// The index as an element of a list in `firestore.indexes.json`; nil if it stands there already, or would not help
+  /// here. Of one that could not be built the operator was told.
   var configuration: (list: String, text: String)? {
     switch self {
-    case .composite(_, isBuilding: true), .vector: return nil
-    case .composite(let index, isBuilding: false):
+    case .composite(_, .building), .composite(_, .failed), .vector: return nil
+    case .composite(let index, .unknown):
       var fields = index.parts.map { Self.field($0.field.description, $0.mode) }
       // Names follow the last field unless it is said that they do not.
       if index.namesDescend != (index.parts.last?.mode == .descending) {

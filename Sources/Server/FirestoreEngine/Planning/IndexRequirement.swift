@@ -9,12 +9,22 @@ import OrderedStore
 
 /// An index that a query needs and that there is not.
 enum MissingIndex: Equatable {
-  /// A composite index; `isBuilding` if it is on its way.
-  case composite(CompositeIndex, isBuilding: Bool)
+  /// A composite index.
+  case composite(CompositeIndex, Standing)
   /// An index of one field in a collection, or a collection group.
   case single(CompositeIndex)
   /// A vector index: the fields before the vector, and its dimension.
   case vector(CompositeIndex, FieldPath, dimension: Int)
+
+  /// What is known of a composite index that cannot be used.
+  enum Standing: Equatable {
+    /// It is not chosen; its entries may be there still.
+    case unknown
+    /// It is on its way.
+    case building
+    /// It is chosen and could not be built; why.
+    case failed(String)
+  }
 }
 
 extension Planner {
@@ -66,8 +76,15 @@ extension Planner {
       return nil
     }
     if covers(fixed, sorted, namesDescend, id, scope) { return nil }
-    let isBuilding = indexes.state.composites.contains { $0.index == needed.canonical }
-    return .composite(needed, isBuilding: isBuilding)
+    return .composite(needed, standing(of: needed.canonical))
+  }
+
+  private func standing(of index: CompositeIndex) -> MissingIndex.Standing {
+    guard let known = indexes.state.composites.first(where: { $0.index == index }),
+      indexes.state.target.composites.contains(known.number)
+    else { return .unknown }
+    if let failure = known.failure { return .failed(failure) }
+    return known.readySince == nil ? .building : .unknown
   }
 
   /// The parts of an index that the equalities of an alternative need, membership in arrays first.

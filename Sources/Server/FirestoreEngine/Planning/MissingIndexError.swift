@@ -14,18 +14,24 @@ import OrderedStore
 #endif
 
 extension MissingIndex {
-  /// The error that the product answers with.
-  func error(in database: DatabaseName) -> FirestoreError {
+  /// The error that the product answers with, and of an index that could not be built one sentence more.
+  /// - Parameter tellsCause: whether the sentence says why, which names a document.
+  func error(in database: DatabaseName, tellsCause: Bool = false) -> FirestoreError {
     let console = "https://console.firebase.google.com/v1/r/project/\(database.project)/firestore/indexes"
     switch self {
-    case .composite(let index, isBuilding: true):
+    case .composite(let index, .building):
       return .failedPrecondition(
         "The query requires an index. That index is currently building and cannot be used yet. See its status here: "
           + "\(console)?create_composite=\(token(index, in: database, "indexes/_"))")
-    case .composite(let index, isBuilding: false):
-      return .failedPrecondition(
+    case .composite(let index, let standing):
+      var message =
         "The query requires an index. You can create it here: "
-          + "\(console)?create_composite=\(token(index, in: database, "indexes/_"))")
+        + "\(console)?create_composite=\(token(index, in: database, "indexes/_"))"
+      // Behind the link: a long message is cut off at its end.
+      if case .failed(let cause) = standing {
+        message += " The last build of it failed: " + (tellsCause ? cause : "the server's log says why.")
+      }
+      return .failedPrecondition(message)
     case .single(let index):
       let field = index.parts.first?.field.description ?? ""
       let scope = index.scope == .collection ? "COLLECTION" : "COLLECTION_GROUP"
@@ -104,14 +110,15 @@ extension MissingIndex {
 }
 
 extension FirestoreDatabase {
-  /// Refuses a query that the product would refuse for want of an index, where that was chosen.
+  /// Refuses a query that the product would refuse for want of an index, where that was chosen. Only administrators hear
+  /// which document kept an index from being built: rules may hide it from others.
   ///
   /// What there is now decides, also for reads in the past: an index that was not there then is only of no use.
-  func requireIndex(for query: PreparedQuery) throws(FirestoreError) {
+  func requireIndex(for query: PreparedQuery, as caller: Caller) throws(FirestoreError) {
     guard options.requiresIndexes else { return }
     let latest = Version(microseconds: .max)
     if let missing = Planner(query, indexes.current, at: latest).missingIndex {
-      throw missing.error(in: name)
+      throw missing.error(in: name, tellsCause: caller.identity == .administrator)
     }
   }
 }

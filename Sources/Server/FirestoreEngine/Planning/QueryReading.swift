@@ -34,7 +34,7 @@ extension FirestoreDatabase {
     guard options.requiresIndexes else { return }
     try await rows.read(at: session.version) { view in
       _ = try self.authorise(caller, .query(query.query), in: view)
-      try self.requireIndex(for: query)
+      try self.requireIndex(for: query, as: caller)
     }
   }
 

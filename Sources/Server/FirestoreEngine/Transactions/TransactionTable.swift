@@ -77,6 +77,7 @@ final class TransactionTable: Sendable {
   private let epoch: UInt64
   private let clock: any EngineClock
   private let lease: Lease
+  private let mostOpen: Int
   private let state = Guarded(State())
   /// Gives back an ended transaction's locks.
   private let release: @Sendable (LockTable.Owner) -> Void
@@ -89,6 +90,7 @@ final class TransactionTable: Sendable {
     self.epoch = epoch
     self.clock = clock
     lease = Lease(idle: limits.transactionIdle, total: limits.transactionTotal)
+    mostOpen = limits.openTransactions
     self.release = release
   }
 
@@ -112,9 +114,9 @@ final class TransactionTable: Sendable {
     }
     let now = clock.now()
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
-      guard state.open.count < EngineLimits.openTransactions else {
+      guard state.open.count < mostOpen else {
         throw FirestoreError.resourceExhausted(
-          "Too many transactions are open: a database may have \(EngineLimits.openTransactions).")
+          "Too many transactions are open: a database may have \(mostOpen).")
       }
       let id = state.next
       state.next += 1
@@ -319,8 +321,8 @@ final class TransactionTable: Sendable {
     if let owner { release(owner) }
   }
 
-  /// Ends everything that has outlived its lease.
-  private func expireDue() {
+  /// Ends everything that has outlived its lease, and returns the time of that.
+  private func expireDue() -> UInt64 {
     let now = clock.now()
     let owners = state.withLock { state in
       var owners: [LockTable.Owner] = []
@@ -331,15 +333,19 @@ final class TransactionTable: Sendable {
       return owners
     }
     for owner in owners { release(owner) }
+    return now
   }
 
   /// Sleeps from lease to lease while transactions are open.
   private func sweep() {
     Task { [weak self, clock] in
+      // All are gone over each time: a crowd that began one after the other does not end one by one.
+      var earliest: UInt64 = 0
       while true {
         guard let deadline = self?.nextDeadline() else { return }
-        do { try await clock.sleep(until: deadline) } catch { return }
-        self?.expireDue()
+        do { try await clock.sleep(until: max(deadline, earliest)) } catch { return }
+        guard let now = self?.expireDue() else { return }
+        earliest = now + 50_000
       }
     }
   }

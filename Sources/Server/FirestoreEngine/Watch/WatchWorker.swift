@@ -10,6 +10,10 @@ import OrderedStore
 actor WatchWorker {
   var targets: [Int32: ActiveTarget] = [:]
   private var idsByRegistration: [Int: Int32] = [:]
+  /// Bytes of the requests for the targets.
+  private var targetBytes = 0
+  /// The targets that end with their first snapshot.
+  private var onceIDs: Set<Int32> = []
   /// The version that everything sent so far adds up to.
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
@@ -57,6 +61,8 @@ actor WatchWorker {
       stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
     }
     targets = [:]
+    targetBytes = 0
+    onceIDs = []
     idsByRegistration = [:]
     buffer = []
     bufferBytes = 0
@@ -97,9 +103,9 @@ actor WatchWorker {
         let token = ResumeToken.encode(cursor)
         buffer.append(
           .targetChange(TargetChange(.noChange, resumeToken: token, readTime: cursor.timestamp)))
-        for target in targets.values.filter(\.once).sorted(by: { $0.id < $1.id }) {
-          drop(target, stream)
-          buffer.append(.targetChange(TargetChange(.remove, [target.id])))
+        for id in onceIDs.sorted() {
+          if let target = targets[id] { drop(target, stream) }
+          buffer.append(.targetChange(TargetChange(.remove, [id])))
         }
       }
     }
@@ -122,7 +128,11 @@ actor WatchWorker {
   }
 
   func drop(_ target: ActiveTarget, _ stream: WatchStream) {
-    if targets.removeValue(forKey: target.id) != nil { stream.noteTarget(-target.heldBytes) }
+    if targets.removeValue(forKey: target.id) != nil {
+      stream.noteTarget(-target.heldBytes)
+      targetBytes -= target.bytes
+      onceIDs.remove(target.id)
+    }
     idsByRegistration[target.registration] = nil
     stream.hub.unregister(target.selection, dependencies: target.dependencies, target.registration)
   }
@@ -132,11 +142,11 @@ actor WatchWorker {
     guard targets[id] == nil else {
       throw FirestoreError.invalidArgument("Target id \(id) is active already on this stream.")
     }
-    guard targets.count < EngineLimits.streamTargets else {
-      return try await refuse(
-        id, .resourceExhausted("A stream may have \(EngineLimits.streamTargets) targets."), stream)
+    let most = stream.database.options.limits.streamTargets
+    guard targets.count < most else {
+      return try await refuse(id, .resourceExhausted("A stream may have \(most) targets."), stream)
     }
-    guard targets.values.reduce(request.bytes, { $0 + $1.bytes }) <= EngineLimits.streamTargetBytes else {
+    guard targetBytes + request.bytes <= EngineLimits.streamTargetBytes else {
       return try await refuse(
         id,
         .resourceExhausted(
@@ -174,7 +184,9 @@ actor WatchWorker {
     }
     do {
       try await permit(&target, target.selection, at: version, stream)
-      if case .query(let query) = target.selection { try stream.database.requireIndex(for: query) }
+      if case .query(let query) = target.selection {
+        try stream.database.requireIndex(for: query, as: stream.caller)
+      }
       try await emit(.targetChange(TargetChange(.add, [id])), stream)
       try await load(&target, request, from: start, at: version, stream)
     } catch {
@@ -184,6 +196,8 @@ actor WatchWorker {
     }
     targets[id] = target
     stream.noteTarget(target.heldBytes)
+    targetBytes += target.bytes
+    if target.once { onceIDs.insert(id) }
     idsByRegistration[registration] = id
     let token = ResumeToken.encode(version)
     try await emit(

@@ -118,6 +118,13 @@ public struct ServerLimits: Sendable, Equatable {
     Adjustable(
       "firestore", "transactionSeconds", \.firestore.transactionSeconds, 3_600,
       "its locks hold up others, and it reads history"),
+    // What is open at once.
+    Adjustable(
+      "firestore", "openTransactions", \.firestore.openTransactions, 100_000,
+      "each is kept in memory, and all are gone over when one has lived too long"),
+    Adjustable(
+      "firestore", "streamTargets", \.firestore.streamTargets, 100_000,
+      "every change that a stream is told of goes over all its targets"),
     // The Realtime Database.
     Adjustable(
       "realtime", "depth", \.realtime.depth, 100,

@@ -93,12 +93,11 @@ enum FirestoreRequestLimits {
     guard request.readableBytes <= limit else { throw tooLarge(request.readableBytes, limit) }
   }
 
-  /// The error of a request that is too large, given its bytes where they are known: one that clients do not try again,
-  /// whatever the size.
+  /// The error of a request that is too large, given its bytes where they are known, over gRPC, REST and WebChannel: one
+  /// that clients do not try again, whatever the size.
   static func tooLarge(_ bytes: Int?, _ limit: Int) -> FirestoreError {
-    var error = FirestoreError.payloadTooLarge(limit)
-    if let bytes { error.message += " (The request has \(bytes) bytes.)" }
-    return error
+    let size = bytes.map { " (The request has \($0) bytes.)" } ?? ""
+    return .invalidArgument("Request payload size exceeds the limit: \(limit) bytes.\(size)")
   }
 
   /// Messages of one stream that may wait while an earlier one is served; then the client is not read from.
