@@ -39,7 +39,9 @@ final class KilledServer: Sendable {
   static func freePort() async throws -> Int {
     let probe = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(host: "127.0.0.1", port: 0).get()
-    defer { probe.close(promise: nil) }
-    return try #require(probe.localAddress?.port)
+    let port = probe.localAddress?.port
+    // A client that comes while it still listens would be accepted, and keep the port from the server.
+    try await probe.close()
+    return try #require(port)
   }
 }
