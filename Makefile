@@ -73,7 +73,7 @@ listeners: ## N random histories of listeners, with kills, resumes and resets: m
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh listeners $(or $(N),500) $(SEED)
 
-serializability: ## N times some 4,000 concurrent transactions, checked for anomalies: make serializability N=25 SEED=1
+serializability: ## N times some 2,800 concurrent transactions, checked for anomalies: make serializability N=25 SEED=1
 	@scripts/setup.sh build
 	@swift build --build-tests $(FLAGS)
 	@FLAGS="$(FLAGS)" scripts/proofs.sh serializability $(or $(N),25) $(SEED)

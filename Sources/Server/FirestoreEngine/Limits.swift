@@ -87,7 +87,7 @@ extension EngineLimits {
   /// Bytes of the keys that the commit removes, and of its log record: what a commit may have.
   public static let clearedKeyBytes = StoreLimits.commit - 1
   /// How long a transaction's read waits for locks behind transactions that are at work; for one whose client is silent
-  /// it waits no longer than a write does.
+  /// it gives up once that has lasted as long as a write waits.
   public static let readLockWait: UInt64 = 30_000_000
   /// How long a read waits, in all, for a version of about the time that it begins at.
   public static let readPatience: UInt64 = 25_000
