@@ -81,6 +81,7 @@ let package = Package(
     module("OrderedStoreConformance", in: "Server", ["OrderedStore"]),
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
+    .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
     module("EmbeddedStore", in: "Server", ["OrderedStore", "CRocksDB"]),
     module("FirestoreEngine", in: "Server", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module("RealtimeEngine", in: "Server", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
@@ -96,7 +97,7 @@ let package = Package(
       "HearthServer", in: "Server",
       [
         "Endpoints", "FirestoreEngine", "FirestoreModel", "RealtimeEngine", "OrderedStore",
-        "EmbeddedStore", "RealtimeModel", nio("NIOCore"), nio("NIOPosix"), tls, log,
+        "EmbeddedStore", "RealtimeModel", "CMalloc", nio("NIOCore"), nio("NIOPosix"), tls, log,
       ]),
     .executableTarget(
       name: "hearth", dependencies: ["HearthServer", "FirestoreEngine", "RealtimeEngine", arguments, log],

@@ -38,7 +38,8 @@ public struct OpenFiles: Sendable, Equatable {
     _ = setrlimit(resource, &limit)
   }
 
-  /// The tables that the store may keep open: enough for tens of gigabytes, since every one of them is a connection less.
+  /// The tables that the store may keep open: enough for six gigabytes on disk, or a quarter of a terabyte where the limit is
+  /// the usual million, since every one of them is a connection less.
   /// What is not open is opened when it is read.
   public var tables: Int { max(min(limit / 4, 768), limit / 32, 20) }
 

@@ -51,7 +51,11 @@ extension HearthServer {
     let reloading = Task {
       for await _ in signals.hangups { await server.reloadIndexes() }
     }
-    defer { reloading.cancel() }
+    let trimming = Task { await HeapTrimming.run() }
+    defer {
+      reloading.cancel()
+      trimming.cancel()
+    }
     ready(listeners)
     await withCheckedContinuation { (stopped: CheckedContinuation<Void, Never>) in
       signals.whenStopped { stopped.resume() }

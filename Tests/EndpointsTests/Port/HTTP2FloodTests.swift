@@ -118,6 +118,29 @@ struct HTTP2FloodTests {
     }
   }
 
+  @Test("a call that is taken back with its request is not carried out", arguments: ["Read", "Flood"])
+  func takenBack(method: String) async throws {
+    try await withEcho(credit: 1_000) { echo in
+      let client = try await RawConnection.connect(port: echo.port.port)
+      let call = { (stream: UInt32, isTakenBack: Bool) in
+        RawFrames.head("/\(EchoPort.service)/\(method)", stream: stream)
+          + RawFrames.frame(type: 0, flags: 1, stream: stream, [0, 0, 0, 0, 0])
+          + (isTakenBack ? RawFrames.reset(stream) : [])
+      }
+      // All in one piece, so that the server has read the resets before it could begin any call.
+      try await client.send(RawFrames.opening + (0..<20).flatMap { call(UInt32(2 * $0 + 1), true) })
+      try await client.send(call(41, false))
+      let first = method == "Read" ? EchoEvent.started("Read") : .sent(1)
+      #expect(try await echo.events.next() == first)
+      let other = try await echo.connect()
+      try await expectEcho(other)
+      // Calls begin in order: none of those before it had begun, nor has any since.
+      #expect(!echo.events.takeAll().contains(first))
+      await other.close()
+      await client.close()
+    }
+  }
+
   @Test("a client that is answered may reset and ping as often as it is")
   func answered() async throws {
     try await withEcho(credit: 60) { echo in

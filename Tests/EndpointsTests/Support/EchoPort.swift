@@ -36,6 +36,12 @@ struct EchoPort {
           buffer.writeGRPCMessage(bytes: message.readableBytesView)
           return buffer
         },
+        "Read": .reading(page: 0) { _, _ in
+          events.put(.started("Read"))
+          var buffer = ByteBuffer()
+          buffer.writeGRPCMessage(bytes: [])
+          return buffer
+        },
         // Answers with a mebibyte.
         "Large": .unary { _, _ in
           var buffer = ByteBuffer()

@@ -42,7 +42,13 @@ extension GRPCStreamHandler {
     let responder = GRPCResponder(self, on: context.eventLoop, tasks: connection.tasks)
     let log = connection.log
     switch method {
-    case .reading(_, let body): task = serve(body, head, message, responder, mayGiveWay: true)
+    case .reading(_, let body):
+      task = serve(
+        { head, message in
+          // A client that takes its calls back as fast as it makes them gets no work done for them.
+          try Task.checkCancellation()
+          return try await body(head, message)
+        }, head, message, responder, mayGiveWay: true)
     case .unary(let body), .updating(let body):
       task = serve(body, head, message, responder, mayGiveWay: false)
     case .attempted(let attempt, let otherwise):
@@ -56,6 +62,7 @@ extension GRPCStreamHandler {
     case .serverStreaming(let body):
       task = connection.tasks.start {
         do {
+          try Task.checkCancellation()
           try await body(head, message, responder)
           responder.finish(.ok)
         } catch {
