@@ -112,10 +112,10 @@ class Peer:
             self.frames = self.frames[9 + length:]
 
 
-def repeated(make, per_batch=50, pause=0, **options):
+def repeated(make, per_batch=50, pause=0, product="firestore", **options):
     """A flood over HTTP/2 of what `make` returns for each odd number of a stream."""
     def flood(ports, until):
-        peer, stream = Peer(ports.firestore, **options), 1
+        peer, stream = Peer(getattr(ports, product), **options), 1
         try:
             while time.monotonic() < until and stream < 1 << 31:
                 batch = b"".join(make(number) for number in range(stream, stream + 2 * per_batch, 2))
@@ -146,6 +146,14 @@ def asked_reset(stream):
     """A whole request, and then its reset."""
     return (frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(DATA, 1, stream, LARGE) +
             frame(RESET, 0, stream, (8).to_bytes(4, "big")))
+
+
+def asked_reset_by_rest(path):
+    """As before, of REST."""
+    headers = b"".join(literal(name, value) for name, value in [
+        (":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "localhost"),
+        ("authorization", "Bearer owner")])
+    return lambda stream: frame(HEADERS, 5, stream, headers) + frame(RESET, 0, stream, (8).to_bytes(4, "big"))
 
 
 def provoked(stream):
@@ -315,6 +323,10 @@ FLOODS = {
     "none: a sink beside the server": (sink, 8),
     "rapid reset": (repeated(reset_pair), 8),
     "rapid reset of whole requests": (repeated(asked_reset), 8),
+    "rapid reset of whole REST requests": (
+        repeated(asked_reset_by_rest(f"/v1/{DATABASE}/documents/floods/large")), 8),
+    "rapid reset of whole Realtime REST requests": (
+        repeated(asked_reset_by_rest("/large.json?ns=demo-floods"), product="database"), 8),
     "provoked resets": (repeated(provoked), 8),
     "PING": (on_stream(frame(PING, 0, 0, bytes(8))), 8),
     "SETTINGS": (on_stream(frame(SETTINGS, 0, 0)), 8),

@@ -34,8 +34,8 @@ final class InboundTurns: ChannelDuplexHandler {
   private var waitingBytes = 0
   /// What the connection holds of the server's memory for bytes that wait; nil while that was never much.
   private var memory: PeerMemoryAccount?
-  /// How many bytes have been about half a turn's work.
-  private var quota = InboundTurns.mostAtOnce
+  /// How many bytes have been about half a turn's work. Of a new connection nobody knows: a hundred bytes may be a request.
+  private var quota = InboundTurns.smallBytes
   /// When the turn of the reads under way is over.
   private var turnEnds: NIODeadline?
   private var hasHandedOn = false

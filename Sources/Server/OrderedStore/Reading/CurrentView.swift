@@ -16,7 +16,10 @@ final class CurrentView: ReadView {
 
   func get(_ key: Key) throws -> VersionedValue? {
     do {
-      return try reader.get(key)
+      try allowance.check()
+      let row = try reader.get(key)
+      allowance.spend(lookUp: row)
+      return row
     } catch let miss as NotAtOnce {
       missed = true
       throw miss

@@ -22,7 +22,10 @@ final class PastView: ReadView {
 
   func get(_ key: Key) throws -> VersionedValue? {
     try noting {
-      if let row = try reader.get(key), row.writtenAt <= version { return row }
+      try allowance.check()
+      let row = try reader.get(key)
+      allowance.spend(lookUp: row)
+      if let row, row.writtenAt <= version { return row }
       var undo = try UndoWalk(reader, KeyRange(start: key, end: key + [0]), at: version, reverse: false)
       guard undo.key != nil, let held = try undo.held() else { return nil }
       return VersionedValue(value: StoredValue(held.value), writtenAt: held.writtenAt)

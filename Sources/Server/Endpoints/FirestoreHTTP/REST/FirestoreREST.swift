@@ -30,8 +30,10 @@ struct FirestoreREST: Sendable {
   /// Serves a call beside the event loop; it is cancelled when its client goes.
   func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
     responder.start {
+      // A client that takes its calls back as fast as it makes them gets nothing read for them.
+      let head = Self.head(call.method.name, request.head, request.target)
+      if Task.isCancelled, onlyReads(head) { return }
       do {
-        let head = Self.head(call.method.name, request.head, request.target)
         try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
@@ -39,6 +41,13 @@ struct FirestoreREST: Sendable {
         let isInArray = call.method.isStream && call.refusal == nil
         responder.answer(.error(FirestoreError(status), inArray: isInArray))
       }
+    }
+  }
+
+  private func onlyReads(_ head: GRPCRequestHead) -> Bool {
+    switch try? methods.method(of: head) {
+    case .reading, .serverStreaming: true
+    default: false
     }
   }
 
@@ -58,7 +67,10 @@ struct FirestoreREST: Sendable {
   ) async throws {
     switch try methods.method(of: head) {
     case .unary(let body), .reading(_, let body), .updating(let body), .attempted(_, let body):
-      responder.answer(try Self.answer(try await body(head, message), call.method.answer))
+      let framed = try await body(head, message)
+      // Nobody is left to read it.
+      try Task.checkCancellation()
+      responder.answer(try Self.answer(framed, call.method.answer))
     case .serverStreaming(let body):
       guard let answer = call.method.answer else { return responder.answer(.json(.ok, "{}\n")) }
       let stream = FirestoreRESTStream(responder, of: answer)
