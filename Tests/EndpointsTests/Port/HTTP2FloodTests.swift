@@ -127,9 +127,11 @@ struct HTTP2FloodTests {
           + RawFrames.frame(type: 0, flags: 1, stream: stream, [0, 0, 0, 0, 0])
           + (isTakenBack ? RawFrames.reset(stream) : [])
       }
-      // All in one piece, so that the server has read the resets before it could begin any call.
-      try await client.send(RawFrames.opening + (0..<20).flatMap { call(UInt32(2 * $0 + 1), true) })
-      try await client.send(call(41, false))
+      // In one small piece, so that the server has read the resets before it could begin any call.
+      let flood = RawFrames.opening + (0..<4).flatMap { call(UInt32(2 * $0 + 1), true) }
+      #expect(flood.count < 1 << 10)
+      try await client.send(flood)
+      try await client.send(call(9, false))
       let first = method == "Read" ? EchoEvent.started("Read") : .sent(1)
       #expect(try await echo.events.next() == first)
       let other = try await echo.connect()
@@ -138,6 +140,25 @@ struct HTTP2FloodTests {
       #expect(!echo.events.takeAll().contains(first))
       await other.close()
       await client.close()
+    }
+  }
+
+  @Test("a connection that is lost while calls wait for their turn begins none of them")
+  func lost() async throws {
+    try await withEcho(credit: 10_000) { echo in
+      let calls = streams(300) {
+        RawFrames.head("/\(EchoPort.service)/Read", stream: $0)
+          + RawFrames.frame(type: 0, flags: 1, stream: $0, [0, 0, 0, 0, 0])
+      }
+      for _ in 0..<20 {
+        let client = try await RawConnection.connect(port: echo.port.port)
+        try? await client.send(RawFrames.opening + calls)
+        try? await client.reset()
+      }
+      #expect(try await eventually { echo.port.connectionCount == 0 })
+      let other = try await echo.connect()
+      try await expectEcho(other)
+      await other.close()
     }
   }
 

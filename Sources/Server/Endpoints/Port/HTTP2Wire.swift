@@ -3,7 +3,7 @@
 // number of streams that may be open and the size of a header list, which it makes errors of the connection; the client's
 // acknowledgement of them; frames that break the rules of one stream (`HTTP2Leniency`).
 //
-// Invariants: behind the end of the connection nothing is handed on; the last frames are given time to arrive, since a
+// Invariants: behind the end of the connection nothing is handed on, whoever ended it; the last frames are given time to arrive, since a
 // connection that is closed over unread bytes is reset, and a reset destroys what the peer has not read.
 
 import NIOCore
@@ -68,7 +68,8 @@ final class HTTP2Wire: ChannelDuplexHandler {
   // MARK: From the socket
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard case .open = phase else { return }
+    // What waited when the connection was lost: a stream of it can be neither opened nor answered any more.
+    guard case .open = phase, context.channel.isActive else { return }
     var bytes = unwrapInboundIn(data)
     if !opening.isOver { bytes = opening.pass(bytes) }
     let passed = leniency.pass(bytes)

@@ -68,7 +68,8 @@ struct Candidates {
     allowance: ScanAllowance = ScanAllowance(rows: EngineLimits.scanRows)
   ) {
     self.allowance = allowance
-    batch = min(max(expected, 16), 256)
+    // One more, since a page that begins behind a document meets that document first.
+    batch = min(max(expected + 1, 16), 256)
     self.plan = plan
     self.database = database
     self.view = view
