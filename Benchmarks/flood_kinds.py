@@ -223,6 +223,16 @@ def unread(of, request):
     return flood
 
 
+def ask_and_go(of, request):
+    """Asks for something large over HTTP/1.1 and closes the connection at once, again and again."""
+    def flood(ports, until):
+        while time.monotonic() < until:
+            peer = Peer(getattr(ports, of), http2=False)
+            peer.send(request)
+            peer.close()
+    return flood
+
+
 def drip(of, beginning, piece=b"a", pause=0.25, http2=False):
     """Sends a beginning, and then a byte at a time."""
     def flood(ports, until):
@@ -342,6 +352,8 @@ FLOODS = {
     "gRPC, never reads": (open_calls(900, LARGE, reads=False, settings=window_setting(1 << 30), window=1 << 30), 32),
     "REST, never reads": (unread("firestore", REST_LARGE), 32),
     "Realtime REST, never reads": (unread("database", RTDB_LARGE), 32),
+    "REST, asks and goes": (ask_and_go("firestore", REST_LARGE), 8),
+    "Realtime REST, asks and goes": (ask_and_go("database", RTDB_LARGE), 8),
     "WebSocket, never reads": (unread("database", UPGRADE + b"\r\n" + LISTEN * 50), 32),
     "event stream, never reads": (unread_events, 4),
     "silent within the preface of HTTP/2": (drip("firestore", b"PRI * HT", piece=b""), 200),

@@ -124,7 +124,7 @@ final class HTTPExchange {
 
   func start(_ operation: @escaping @Sendable () async -> Void) {
     if case .over = phase { return }
-    tasks.append(Task { await operation() })
+    tasks.append(RequestTasks.start(operation))
   }
 
   func onEnd(_ action: @escaping @Sendable () -> Void) {

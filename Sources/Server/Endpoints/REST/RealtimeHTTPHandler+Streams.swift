@@ -51,7 +51,7 @@ extension RealtimeHTTPHandler {
     queue.add(bytes)
     let service = RESTService(endpoint: endpoint)
     let bound = NIOLoopBound((self, body), eventLoop: eventLoop)
-    Task {
+    _ = RequestTasks.start {
       let response = await service.write(request, queue)
       eventLoop.execute {
         let (this, body) = bound.value
@@ -129,7 +129,7 @@ extension RealtimeHTTPHandler {
     written.assumeIsolated().whenComplete { _ in memory.give(held) }
     let bound = NIOLoopBound((self, delivery), eventLoop: eventLoop)
     written.whenSuccess { [progress] in
-      Task {
+      _ = RequestTasks.start {
         let outcome: Result<ByteBuffer?, any Error>
         do { outcome = .success(try await rest.next()) } catch { outcome = .failure(error) }
         eventLoop.execute {

@@ -282,7 +282,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     isAnswering = true
     let eventLoop = context.eventLoop
     let this = NIOLoopBound(self, eventLoop: eventLoop)
-    let task = Task {
+    let task = RequestTasks.start {
       let response = await make()
       eventLoop.execute { this.value.answer(response) }
     }
