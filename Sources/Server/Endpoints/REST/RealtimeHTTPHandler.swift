@@ -282,10 +282,12 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     isAnswering = true
     let eventLoop = context.eventLoop
     let this = NIOLoopBound(self, eventLoop: eventLoop)
-    let task = RequestTasks.start {
+    let run: @Sendable () async -> Void = {
       let response = await make()
       eventLoop.execute { this.value.answer(response) }
     }
+    let reads = head?.method == .GET || head?.method == .HEAD
+    let task = reads ? RequestTasks.startReading(run) : RequestTasks.start(run)
     // What was asked to be written is written; what was only to be told need not be.
     if head?.method == .GET { reading = task }
   }
