@@ -283,7 +283,7 @@ public final class HearthServer: Sendable {
     do {
       let port = try await ListeningPort.bind(
         host: address.host, port: address.port, protocols: protocols, tls: tls, limits: limits,
-        group: MultiThreadedEventLoopGroup.singleton, log: log)
+        group: EventLoops.shared, log: log)
       let listener = Listener(product: product, host: port.host, port: port.port, tls: tls != nil)
       running.ports.append((listener, port))
     } catch {

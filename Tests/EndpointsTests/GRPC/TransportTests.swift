@@ -161,6 +161,21 @@ struct TransportTests {
     }
   }
 
+  @Test("A deadline that has passed with the request's head lets nothing begin")
+  func deadlineOfNothing() async throws {
+    try await withEcho { echo, client in
+      let call = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 0))
+      try await call.send(raw: framed([]), endStream: true)
+      #expect(try await call.status().code == .deadlineExceeded)
+      let next = try await open(client, "Hang", timeout: GRPCTimeout(nanoseconds: 300_000_000))
+      try await next.send(raw: framed([]), endStream: true)
+      #expect(try await next.status().code == .deadlineExceeded)
+      // The second call's.
+      #expect(try await echo.events.next() == .started("Hang"))
+      #expect(try await echo.events.next() == .cancelled("Hang"))
+    }
+  }
+
   @Test("A deadline passes also while the request is incomplete")
   func deadlineOfAnIncompleteRequest() async throws {
     try await withEcho { _, client in

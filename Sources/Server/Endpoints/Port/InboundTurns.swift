@@ -8,16 +8,13 @@
 //   3. Between two turns of any connections the event loop looks for what others have sent.
 
 import NIOCore
-import NIOPosix
 
 /// First in the pipeline of a connection. Small reads pass it without a look at the clock.
-final class InboundTurns: ChannelDuplexHandler {
+final class InboundTurns: ChannelDuplexHandler, TurnTaker {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundIn = ByteBuffer
 
-  /// How long a turn takes, about.
-  static let turn = TimeAmount.milliseconds(1)
   /// Reads of so many bytes are little work, whatever they are.
   private static let smallBytes = 1 << 10
   /// The most and the fewest bytes between two looks at the clock.
@@ -64,7 +61,7 @@ final class InboundTurns: ChannelDuplexHandler {
     }
     guard hold(bytes) else { return context.close(promise: nil) }
     // Who has waited longer comes first.
-    guard waiting.count == 1, LoopTurns.isIdle else { return }
+    guard waiting.count == 1, LoopTurns.current.isIdle else { return }
     handOn(context)
   }
 
@@ -100,7 +97,7 @@ final class InboundTurns: ChannelDuplexHandler {
     isAsked = true
     guard !isQueued else { return }
     isQueued = true
-    LoopTurns.add(self, on: context.eventLoop)
+    LoopTurns.current.add(self, on: context.eventLoop)
   }
 
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
@@ -119,12 +116,11 @@ final class InboundTurns: ChannelDuplexHandler {
 
   // MARK: Turns
 
-  /// Hands on some of what waits. How long that took is what the loop is left to others afterwards.
-  fileprivate func takeTurn() -> TimeAmount {
+  /// Hands on some of what waits.
+  func takeTurn() {
     isQueued = false
-    guard let context, isAsked, !waiting.isEmpty else { return .zero }
+    guard let context, isAsked, !waiting.isEmpty else { return }
     isAsked = false
-    let began = NIODeadline.now()
     handOn(context)
     turnEnds = nil
     completeRead(context)
@@ -136,12 +132,11 @@ final class InboundTurns: ChannelDuplexHandler {
     } else if (try? context.channel.syncOptions?.getOption(.autoRead)) == true {
       context.channel.read()
     }
-    return .now() - began
   }
 
   private func handOn(_ context: ChannelHandlerContext) {
     var now = NIODeadline.now()
-    let end = turnEnds ?? now + Self.turn
+    let end = turnEnds ?? now + LoopTurns.turn
     turnEnds = end
     while now < end, let piece = next(quota) {
       let count = piece.readableBytes
@@ -154,7 +149,7 @@ final class InboundTurns: ChannelDuplexHandler {
   }
 
   private func adapt(to time: TimeAmount, for count: Int) {
-    let half = Self.turn.nanoseconds / 2
+    let half = LoopTurns.turn.nanoseconds / 2
     if time.nanoseconds > half {
       quota = max(Self.fewestAtOnce, Int(Int64(count) * half / time.nanoseconds))
     } else if time.nanoseconds < half / 2, count == quota {
@@ -233,42 +228,5 @@ extension ChannelPipeline.SynchronousOperations {
   /// connection is an error.
   func allowHalfClosure(_ allowed: Bool) throws {
     try handler(type: InboundTurns.self).endsWithPeer = !allowed
-  }
-}
-
-/// The connections of one event loop that wait for their turns.
-///
-/// `@unchecked Sendable`: each is reached through a variable of its event loop's thread only, and touched there alone.
-private final class LoopTurns: @unchecked Sendable {
-  /// Each event loop has a thread of its own.
-  private static let ofThread = ThreadSpecificVariable<LoopTurns>()
-  /// The shortest time between two turns: the loop looks at its sockets only when nothing else is due.
-  private static let shortestPause = TimeAmount.microseconds(50)
-
-  private var queue = CircularBuffer<InboundTurns>(initialCapacity: 0)
-  private var isScheduled = false
-
-  /// Whether nobody waits on this thread's event loop.
-  static var isIdle: Bool { ofThread.currentValue?.queue.isEmpty ?? true }
-
-  /// Has a connection of this thread's event loop wait for its turn.
-  static func add(_ connection: InboundTurns, on eventLoop: any EventLoop) {
-    let turns = ofThread.currentValue ?? LoopTurns()
-    ofThread.currentValue = turns
-    turns.queue.append(connection)
-    turns.schedule(on: eventLoop, in: shortestPause)
-  }
-
-  private func schedule(on eventLoop: any EventLoop, in pause: TimeAmount) {
-    guard !isScheduled, !queue.isEmpty else { return }
-    isScheduled = true
-    eventLoop.assumeIsolated().scheduleTask(in: pause) { self.next(on: eventLoop) }
-  }
-
-  private func next(on eventLoop: any EventLoop) {
-    let took = queue.popFirst()?.takeTurn() ?? .zero
-    isScheduled = false
-    // Where tasks come all the time, half of it is left to them and to the sockets.
-    schedule(on: eventLoop, in: max(took, Self.shortestPause))
   }
 }

@@ -37,7 +37,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether the last answer of the connection was flushed.
   private var hasSaidAll = false
   /// The making of an answer that nobody needs once its peer is gone.
-  private var reading: Task<Void, Never>?
+  private var reading: ReadingTask?
   /// The event stream, once the request is one.
   var events: EventStreamState?
   var budget: OutputBudget
@@ -84,13 +84,15 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   /// The peer sends nothing more. What it asked is answered; of a stream that lasts, whoever asked is gone, also where
-  /// it is only about to begin.
+  /// it is only about to begin. What waits for its turn to be read is taken for abandoned, as almost all of it is: those that
+  /// ask and go could otherwise have more waiting than is ever read.
   private func inputClosed(_ context: ChannelHandlerContext) {
     if isHTTP2 {
       if isAnswering { context.close(promise: nil) }
       return
     }
     peerHasFinished = true
+    if let reading, reading.giveUpWaiting() { return context.close(promise: nil) }
     if isOpening || hasSaidAll || !(isAnswering || isRefusing) { context.close(promise: nil) }
   }
 
@@ -244,7 +246,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     let service = RESTService(endpoint: endpoint)
     let body = body
     self.body = ByteBuffer()
-    answer { await service.respond(to: request, body: body) }
+    answer(reads: request.method == .get) { await service.respond(to: request, body: body) }
   }
 
   private func set(_ request: SettingsRequest) {
@@ -277,7 +279,9 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   // MARK: Answers
 
   /// Makes an answer off the event loop and sends it.
-  func answer(_ make: @escaping @Sendable () async -> RESTResponse) {
+  ///
+  /// - Parameter reads: whether nothing is written, so that it need not be made for a peer that is gone.
+  func answer(reads: Bool = false, _ make: @escaping @Sendable () async -> RESTResponse) {
     guard let context else { return }
     isAnswering = true
     let eventLoop = context.eventLoop
@@ -286,10 +290,11 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       let response = await make()
       eventLoop.execute { this.value.answer(response) }
     }
-    let reads = head?.method == .GET || head?.method == .HEAD
-    let task = reads ? RequestTasks.startReading(run) : RequestTasks.start(run)
-    // What was asked to be written is written; what was only to be told need not be.
-    if head?.method == .GET { reading = task }
+    if reads {
+      reading = RequestTasks.startReading(run)
+    } else {
+      _ = RequestTasks.start(run)
+    }
   }
 
   func answer(_ response: RESTResponse) {

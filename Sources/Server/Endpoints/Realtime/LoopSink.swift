@@ -1,7 +1,8 @@
 // From the engine's fan-out to the connections of one event loop: one hop for a whole batch, then each
 // connection writes its own. Invariants: receivers are touched on their event loop only; a receiver takes what it is told
 // in the order in which it is told, also where something large is encoded beside the loop first; what waits for a peer
-// that does not read is merged (see PendingOutputs).
+// that does not read is merged (see PendingOutputs); and what there is much of is told in turns, whose event loop serves others
+// in between.
 
 import Dispatch
 import NIOCore
@@ -25,16 +26,17 @@ protocol LoopReceiver: AnyObject {
 }
 
 /// The engine's handle on one connection.
-final class LoopSink: RealtimeSink {
+final class LoopSink: RealtimeSink, TurnTaker {
   private struct State {
     var receiver: (any LoopReceiver)?
-    /// What waits for the peer, or behind an output that is being encoded.
+    /// What waits for the peer, for a turn, or behind an output that is being encoded.
     var pending = PendingOutputs()
     var isEncoding = false
     var isHandingOver = false
+    var isAwaitingTurn = false
   }
 
-  /// The most outputs that a peer which was behind is given at once.
+  /// The most outputs that a peer is given at once: a part of a turn.
   private static let mostAtOnce = 64
 
   private let loopGroup: LoopSinkGroup
@@ -57,7 +59,9 @@ final class LoopSink: RealtimeSink {
     let isBehind = receiver.isBehind
     // The end of a session does not wait for a peer that does not read.
     if isBehind, case .ended? = outputs.last { return receiver.receive([.ended]) }
-    if isBehind || state.value.isEncoding || state.value.isHandingOver || !state.value.pending.isEmpty {
+    if isBehind || state.value.isEncoding || state.value.isHandingOver || !state.value.pending.isEmpty
+      || outputs.count > LoopSink.mostAtOnce
+    {
       for output in outputs { state.value.pending.add(output, merging: isBehind) }
       if isBehind, state.value.pending.bytes > receiver.mostPendingBytes { return receiver.cutOff() }
       return goOn()
@@ -65,19 +69,25 @@ final class LoopSink: RealtimeSink {
     handOver(outputs, receiver)
   }
 
-  /// Hands over what waits, as far as the peer reads; to be called when it reads again.
+  /// Hands over some of what waits if the peer reads, and the rest in turns; to be called when it reads again.
   func goOn() {
-    guard !state.value.isHandingOver else { return }
+    guard !state.value.isHandingOver, !state.value.isAwaitingTurn, !state.value.isEncoding,
+      let receiver = state.value.receiver, !receiver.isBehind
+    else { return }
+    var outputs: [RealtimeOutput] = []
+    while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() { outputs.append(output) }
+    guard !outputs.isEmpty else { return }
     state.value.isHandingOver = true
-    defer { state.value.isHandingOver = false }
-    while let receiver = state.value.receiver, !receiver.isBehind, !state.value.isEncoding {
-      var outputs: [RealtimeOutput] = []
-      while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() {
-        outputs.append(output)
-      }
-      guard !outputs.isEmpty else { return }
-      handOver(outputs, receiver)
-    }
+    handOver(outputs, receiver)
+    state.value.isHandingOver = false
+    guard !state.value.pending.isEmpty, !state.value.isEncoding else { return }
+    state.value.isAwaitingTurn = true
+    LoopTurns.current.add(self, on: loopGroup.eventLoop)
+  }
+
+  func takeTurn() {
+    state.value.isAwaitingTurn = false
+    goOn()
   }
 
   /// Hands over outputs up to the first that has to be encoded; the others wait behind it, before what waits already.
@@ -110,6 +120,7 @@ final class LoopSink: RealtimeSink {
 /// The connections of one event loop.
 final class LoopSinkGroup: RealtimeSinkGroup {
   let eventLoop: any EventLoop
+  private let deliveries: NIOLoopBoundBox<LoopDeliveries>
   /// One after the other: what is encoded for many connections is encoded once, and found by the others.
   private let encoding = DispatchQueue(label: "hearth.encoding")
   /// The same for what takes long, so that the rest does not wait for it.
@@ -117,14 +128,13 @@ final class LoopSinkGroup: RealtimeSinkGroup {
   /// From how many bytes on, about.
   private static let largeBytes = 2 << 20
 
-  init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+  init(_ eventLoop: any EventLoop) {
+    self.eventLoop = eventLoop
+    deliveries = .makeBoxSendingValue(LoopDeliveries(eventLoop), eventLoop: eventLoop)
+  }
 
   func deliver(_ deliveries: [RealtimeDelivery]) {
-    eventLoop.execute {
-      for delivery in deliveries {
-        (delivery.sink as? LoopSink)?.receive(delivery.outputs)
-      }
-    }
+    eventLoop.execute { self.deliveries.value.deliver(deliveries) }
   }
 
   /// Encodes beside the event loop and goes on there.
@@ -142,6 +152,42 @@ final class LoopSinkGroup: RealtimeSinkGroup {
   fileprivate func letGo(of output: RealtimeOutput) {
     guard output.estimatedSize >= Self.largeBytes else { return }
     largeEncoding.asyncAfter(deadline: .now() + .seconds(1)) { withExtendedLifetime(output) {} }
+  }
+}
+
+/// What the connections of one event loop are told, in the order of the batches: at once while that takes little of the
+/// loop's time, in turns beyond.
+private final class LoopDeliveries: TurnTaker {
+  private let eventLoop: any EventLoop
+  private var waiting = CircularBuffer<RealtimeDelivery>(initialCapacity: 0)
+
+  init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+
+  func deliver(_ deliveries: [RealtimeDelivery]) {
+    let turns = LoopTurns.current
+    for delivery in deliveries {
+      if waiting.isEmpty {
+        if turns.hasTimeBesides(turns: 1) {
+          turns.besides { hand(delivery) }
+          continue
+        }
+        turns.add(self, on: eventLoop)
+      }
+      waiting.append(delivery)
+    }
+  }
+
+  func takeTurn() {
+    let end = NIODeadline.now() + LoopTurns.turn
+    repeat {
+      guard let delivery = waiting.popFirst() else { return }
+      hand(delivery)
+    } while .now() < end
+    if !waiting.isEmpty { LoopTurns.current.add(self, on: eventLoop) }
+  }
+
+  private func hand(_ delivery: RealtimeDelivery) {
+    (delivery.sink as? LoopSink)?.receive(delivery.outputs)
   }
 }
 

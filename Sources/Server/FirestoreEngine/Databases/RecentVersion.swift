@@ -1,16 +1,18 @@
 // Which version a read sees that begins now: one of about the time that it is, unless that takes long to have.
 //
 // Invariant: it is the newest durable one, so that a read sees all that was acknowledged before it and no client's times go
-// back. A reservation waits in the sequencer's line and for the sync under way, which others may hold up: reads wait for it
-// together, and for `EngineLimits.readPatience` in all; then it goes on in the background.
+// back. A reservation waits in the sequencer's line and for the sync under way, which others may hold up: reads that find no
+// time of the last second wait for it together, and for `EngineLimits.readPatience` in all; it goes on in the background.
 
 import FirestoreModel
 import OrderedStore
 
 extension FirestoreDatabase {
-  /// How much older than the clock a read's time may be, in microseconds. Reading costs a reservation this often at
-  /// most, and none while there are commits.
+  /// How much older than the clock a read's time may be without a new one being reserved, in microseconds. Reading costs a
+  /// reservation this often at most, and none while there are commits.
   static let readAge: UInt64 = 100_000
+  /// How much older it may be without the read waiting for that, in microseconds.
+  static let unwaitedAge: UInt64 = 1_000_000
 
   /// The newest state's version, for a read that begins now: of about the time that it is, however long ago the last
   /// commit was, so that it does not fall out of history while its reader goes on.
@@ -26,7 +28,10 @@ extension FirestoreDatabase {
     guard rows.latestVersion(within: window) != nil else {
       return (try? await rows.recentVersion(within: FirestoreDatabase.readAge)) ?? rows.latestVersion
     }
-    await reservation().wait()
+    // What others do in the sequencer's line holds up nobody who reads all the time.
+    let reservation = reservation()
+    if let version = rows.latestVersion(within: FirestoreDatabase.unwaitedAge) { return version }
+    await reservation.wait()
     return rows.latestVersion
   }
 

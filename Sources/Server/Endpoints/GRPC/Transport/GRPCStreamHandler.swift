@@ -139,6 +139,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
+        // Nothing is done for a deadline that has passed.
+        if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
         guard connection.memory.take(connection.limits.streamBytes) else { throw connection.noMemory }
         takenBytes = connection.limits.streamBytes
         switch method {
@@ -236,9 +238,11 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func start(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
     let handler = NIOLoopBound(self, eventLoop: eventLoop)
     deadline = eventLoop.scheduleTask(in: .nanoseconds(timeout.nanoseconds)) {
-      handler.value.finish(GRPCStatus(.deadlineExceeded, "The deadline passed before the call was done."))
+      handler.value.finish(GRPCStreamHandler.deadlinePassed)
     }
   }
+
+  private static let deadlinePassed = GRPCStatus(.deadlineExceeded, "The deadline passed before the call was done.")
 
   private func requestIsLate() {
     guard case .collecting = phase, !requestEnded else { return }
