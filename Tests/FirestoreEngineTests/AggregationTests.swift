@@ -43,6 +43,35 @@ import Testing
     #expect(try await Self.run(fixture, query, [.count(upTo: nil)]) == [0])
   }
 
+  @Test("a limit and an offset leave the documents that come first by the fields that are aggregated")
+  func firstByFields() async throws {
+    let fixture = try EngineFixture()
+    for (id, price, other) in [("a", 9, 1), ("b", 1, 2), ("c", 5, 0), ("d", 5, 3)] as [(String, Int64, Int64)] {
+      try await fixture.set(ResourcePath(["c", id]), ["price": .integer(price), "other": .integer(other)])
+    }
+    try await fixture.set(ResourcePath(["c", "0"]), ["other": 100])
+    let (price, other, sum) = (Self.price, FieldPath(field: "other"), AggregationQuery.Operator.sum)
+    var query = StructuredQuery(from: [.init("c")], limit: 1)
+    #expect(try await Self.run(fixture, query, [sum(price), .average(price), .count(upTo: nil)]) == [1, 1.0, 1])
+    query.limit = 2
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
+    query.offset = 3
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
+    // By what the query says first; its direction is also that of the field.
+    query = StructuredQuery(from: [.init("c")], orderBy: [.init(other, .descending)], limit: 1)
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [5])
+    query = StructuredQuery(
+      from: [.init("c")], filter: .field(FieldFilter(price, .greaterThanOrEqual, 5)),
+      orderBy: [.init(price, .descending)], offset: 1, limit: 1)
+    #expect(try await Self.run(fixture, query, [sum(other)]) == [3])
+    // A cursor stands in the order that the query has itself.
+    query = StructuredQuery(
+      from: [.init("c")], startAt: Cursor([.reference(try fixture.name("c/b"))], before: true), limit: 1)
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [1])
+    query = StructuredQuery(from: [.init("c")], orderBy: [.init(.documentID)], limit: 1)
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
+  }
+
   @Test("a sum or average leaves out documents without its field, for a count beside it, too")
   func existence() async throws {
     let fixture = try EngineFixture()

@@ -8,6 +8,37 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite(.timeLimit(.minutes(10))) struct QueryTests {
+  @Test("a time with nanoseconds is looked for as it is stored, in microseconds")
+  func nanoseconds() async throws {
+    let fixture = try EngineFixture()
+    let time = Value.timestamp(try #require(Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789)))
+    try await fixture.set("c/d", ["t": time, "list": .array([time, 1]), "map": .map(["t": time])])
+    let (t, list, map) = (FieldPath(field: "t"), FieldPath(field: "list"), FieldPath(field: "map"))
+    func count(_ filter: Filter?, startAt: Cursor? = nil, endAt: Cursor? = nil) async throws -> Int {
+      let query = StructuredQuery(
+        from: [.init("c")], filter: filter, orderBy: startAt == nil && endAt == nil ? [] : [.init(t)], startAt: startAt,
+        endAt: endAt)
+      return try await fixture.query(Query(parent: fixture.root, query)).count
+    }
+    for (field, op, value) in [
+      (t, .equal, time), (t, .lessThanOrEqual, time), (t, .greaterThanOrEqual, time), (t, .isIn, .array([time])),
+      (list, .arrayContains, time), (list, .arrayContainsAny, .array([time])), (list, .equal, .array([time, 1])),
+      (map, .equal, .map(["t": time])),
+    ] as [(FieldPath, FieldFilter.Operator, Value)] {
+      #expect(try await count(.field(FieldFilter(field, op, value))) == 1, "\(op)")
+      #expect(try await count(.composite(.or, [.field(FieldFilter(field, op, value))])) == 1, "\(op)")
+    }
+    for (op, value) in [
+      (.notEqual, time), (.lessThan, time), (.greaterThan, time), (.notIn, .array([time])),
+    ] as [(FieldFilter.Operator, Value)] {
+      #expect(try await count(.field(FieldFilter(t, op, value))) == 0, "\(op)")
+    }
+    #expect(try await count(nil, startAt: Cursor([time], before: true)) == 1)
+    #expect(try await count(nil, startAt: Cursor([time], before: false)) == 0)
+    #expect(try await count(nil, endAt: Cursor([time], before: false)) == 1)
+    #expect(try await count(nil, endAt: Cursor([time], before: true)) == 0)
+  }
+
   @Test("random queries over random documents give what their definition gives", arguments: 1...6)
   func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()

@@ -77,6 +77,27 @@ import Testing
     #expect(try await fixture.get("c/d") == ["a": 3])
   }
 
+  @Test("an update time that has passed and another is a failed precondition, one to come a wrong argument")
+  func updateTimes() async throws {
+    let fixture = try EngineFixture()
+    let name = try fixture.name("c/d")
+    let first = try #require(try await fixture.commit([Write(.update(name, fields: ["a": 1]))]).commitTime)
+    try await fixture.set("c/d", ["a": 2])
+    for operation in [.update(name, fields: ["a": 3]), .delete(name), .verify(name)] as [Write.Operation] {
+      let past = await failure {
+        try await fixture.commit([Write(operation, precondition: .updateTime(first))])
+      }
+      #expect(past?.code == .failedPrecondition)
+      let time = Timestamp(microseconds: first.microseconds + 3_600_000_000)
+      let future = await failure {
+        try await fixture.commit([Write(operation, precondition: .updateTime(time))])
+      }
+      #expect(future?.code == .invalidArgument)
+      #expect(future?.message.contains("lies in the future") == true)
+    }
+    #expect(try await fixture.get("c/d") == ["a": 2])
+  }
+
   @Test("a document created again is younger than the one deleted")
   func recreatedIsYounger() async throws {
     let name = try fixture.name("c/d")

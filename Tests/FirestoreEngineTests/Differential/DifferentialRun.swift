@@ -148,9 +148,7 @@ struct DifferentialRun {
   }
 
   private func compareAggregates(_ question: DifferentialProgram.Question) async throws {
-    var query = question.query
-    query.structured.offset = 0
-    query.structured.limit = nil
+    let query = question.query
     let aggregation = AggregationQuery(query.structured, question.aggregates.map { .init("", $0) })
     let result = try await fixture.engine.runAggregationQuery(
       aggregation, under: query.parent, as: .administrator)

@@ -28,14 +28,29 @@ struct ReferenceEvaluator {
     }
   }
 
-  /// What aggregations over a query without limit and offset give: only documents with all their fields count.
+  /// What aggregations over a query give: only documents with all their fields count, and where these are some of the result
+  /// they are the first by those fields.
   func aggregates(_ query: Query, _ operators: [AggregationQuery.Operator]) -> [Value] {
     var base = query
     base.structured.select = nil
+    base.structured.limit = nil
+    base.structured.offset = 0
     let fields = AggregationQuery(base.structured, operators.map { .init("", $0) }).fields
-    let documents = result(of: base).filter { path, found in
+    var found = result(of: base).filter { path, found in
       fields.allSatisfy { value(path, found, $0) != nil }
+    }.map { Candidate(path: $0.path, fields: $0.fields) }
+    let structured = query.structured
+    if structured.startAt == nil, structured.endAt == nil,
+      !structured.orderBy.contains(where: { $0.field.isDocumentID })
+    {
+      var orders = Self.orders(of: structured)
+      let name = orders.removeLast()
+      let more = fields.filter { field in !orders.contains { $0.field == field } }
+      orders += Set(more).sorted { $0.segments.joined(separator: ".").utf8.lexicographicallyPrecedes($1.segments.joined(separator: ".").utf8) }
+        .map { .init($0, name.direction) }
+      found.sort { precedes($0, $1, orders + [name]) }
     }
+    let documents = found.dropFirst(structured.offset).prefix(structured.limit ?? .max)
     return operators.map { op in
       switch op {
       case .count(let bound): return .integer(min(Int64(documents.count), bound ?? .max))

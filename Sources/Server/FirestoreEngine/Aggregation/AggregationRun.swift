@@ -38,6 +38,9 @@ struct AggregationRun {
       base.limit = Int(clamping: bound)
     }
     var prepared = try PreparedQuery(Query(parent: parent, base), limits)
+    if isPart, !aggregation.fields.isEmpty {
+      prepared = try prepared.deriving(base.ordered(byAggregated: aggregation.fields))
+    }
     prepared.requiredFields = aggregation.fields
     prepared.needsOrder = isPart && !aggregation.fields.isEmpty
     query = prepared

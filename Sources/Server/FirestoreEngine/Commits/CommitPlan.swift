@@ -96,6 +96,11 @@ struct CommitPlan {
         throw FirestoreError.invalidArgument(
           "Cannot update \(target.name): an earlier write of the same commit deletes it.")
       }
+      if case .updateTime(let required) = precondition, required > commitTime {
+        throw FirestoreError.invalidArgument(
+          "The precondition's update_time lies in the future: \(target.name) is asked for as of \(required.microseconds), and it is "
+            + "\(commitTime.microseconds) (microseconds since 1970).")
+      }
       try precondition.check(target.name, updateTime: target.updateTime)
     }
     target.transforms += write.allTransforms.count

@@ -1,4 +1,4 @@
-// The form in which values are stored: times cut to microseconds.
+// The form in which values are stored, and compared with: times cut to microseconds.
 
 extension MapValue {
   /// These fields as they are stored. Costs one pass and copies only where a time has nanoseconds.
@@ -27,6 +27,41 @@ extension Value {
     case .array(let elements): elements.contains { $0.needsTruncation }
     case .map(let map): map.entries.contains { $0.value.needsTruncation }
     default: false
+    }
+  }
+}
+
+extension StructuredQuery {
+  /// This query with its operands and cursors as values are stored: what is looked for with the value that was written is
+  /// found.
+  public var comparable: StructuredQuery {
+    guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else { return self }
+    var result = self
+    result.filter = filter?.stored
+    result.startAt = startAt.map { Cursor($0.values.map(\.stored), before: $0.before) }
+    result.endAt = endAt.map { Cursor($0.values.map(\.stored), before: $0.before) }
+    return result
+  }
+}
+
+extension Cursor? {
+  fileprivate var needsTruncation: Bool { self?.values.contains { $0.needsTruncation } ?? false }
+}
+
+extension Filter {
+  fileprivate var needsTruncation: Bool {
+    switch self {
+    case .composite(_, let parts): parts.contains { $0.needsTruncation }
+    case .field(let filter): filter.value.needsTruncation
+    case .unary: false
+    }
+  }
+
+  fileprivate var stored: Filter {
+    switch self {
+    case .composite(let op, let parts): .composite(op, parts.map(\.stored))
+    case .field(let filter): .field(FieldFilter(filter.field, filter.op, filter.value.stored))
+    case .unary: self
     }
   }
 }

@@ -31,7 +31,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   /// Validates and normalises a query; INVALID_ARGUMENT with the product's message otherwise.
   public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try query.validate(limits: limits)
-    let structured = query.structured
+    let structured = query.structured.comparable
     parent = query.parent
     selector = structured.from.first
     filter = structured.filter?.simplified

@@ -17,6 +17,23 @@ extension StructuredQuery {
     return orders
   }
 
+  /// The query whose first results are aggregated over some fields: those come into the order before `__name__`, by name, in
+  /// the last order's direction. (Google's system tests of sums with limits; which of several fields comes first is not
+  /// documented.) A query with cursors, whose values stand for the order as it is, stays, and so does one that ends with
+  /// `__name__`.
+  public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
+    guard startAt == nil, endAt == nil, findNearest == nil, !orderBy.contains(where: { $0.field.isDocumentID })
+    else { return self }
+    var orders = normalizedOrder
+    guard let name = orders.popLast() else { return self }
+    for field in Set(fields).sorted() where !orders.contains(where: { $0.field == field }) {
+      orders.append(Order(field, name.direction))
+    }
+    var result = self
+    result.orderBy = orders
+    return result
+  }
+
   /// The query that finds the same documents from the other end: all directions reversed, the cursors
   /// exchanged. How a client asks for the last results of a limit.
   public var reversed: StructuredQuery {
