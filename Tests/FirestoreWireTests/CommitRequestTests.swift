@@ -46,6 +46,62 @@ struct CommitRequestTests {
     }
   }
 
+  @Test("a message that comes a second time is merged into the first, as protobuf says")
+  func merged() throws {
+    var source = RandomValues(seed: 63)
+    var merging = 0
+    for _ in 0..<3000 {
+      let both = [source.write(), source.write()].map { Google_Firestore_V1_Write($0) }
+      // Two encodings of a message behind each other are the encoding of both merged.
+      let bytes: [UInt8] = try both.flatMap { try $0.serializedBytes() as [UInt8] }
+      let expected = try Google_Firestore_V1_Write(serializedBytes: bytes)
+      if case .update? = both[0].operation, case .update? = both[1].operation { merging += 1 }
+      var commit = Google_Firestore_V1_CommitRequest()
+      commit.writes = [expected]
+      let wanted = try Self.commit(try commit.serializedBytes())
+      let length = Google_Protobuf_BytesValue.with { $0.value = Data(bytes) }
+      // The wrapper's field 1 becomes the commit's field 2: the same bytes but for the tag.
+      var request: [UInt8] = try length.serializedBytes()
+      if request.isEmpty { continue }
+      request[0] = 0x12
+      #expect(try Self.commit(request).writes == wanted.writes)
+    }
+    #expect(merging > 300)
+  }
+
+  @Test("a value whose map, list, time or point comes twice is merged, too")
+  func mergedValues() throws {
+    let pairs: [(Google_Firestore_V1_Value, Google_Firestore_V1_Value)] = [
+      (
+        .with { $0.mapValue.fields = ["a": .with { $0.integerValue = 1 }, "b": .with { $0.integerValue = 2 }] },
+        .with { $0.mapValue.fields = ["b": .with { $0.stringValue = "x" }, "c": .with { $0.nullValue = .nullValue }] }
+      ),
+      (
+        .with { $0.arrayValue.values = [.with { $0.integerValue = 1 }] },
+        .with { $0.arrayValue.values = [.with { $0.booleanValue = true }] }
+      ),
+      (.with { $0.timestampValue.seconds = 7 }, .with { $0.timestampValue.nanos = 5000 }),
+      (.with { $0.geoPointValue.latitude = 7 }, .with { $0.geoPointValue.longitude = 5 }),
+      (.with { $0.mapValue.fields = ["a": .with { $0.integerValue = 1 }] }, .with { $0.integerValue = 3 }),
+      (.with { $0.integerValue = 3 }, .with { $0.arrayValue = .init() }),
+    ]
+    for (first, second) in pairs {
+      let bytes: [UInt8] = try first.serializedBytes() + second.serializedBytes()
+      let expected: [UInt8] = try Google_Firestore_V1_Value(serializedBytes: bytes).serializedBytes()
+      let (found, wanted) = try (
+        bytes.withUnsafeBytes { buffer in
+          var reader = ProtobufReader(buffer)
+          return try reader.value()
+        },
+        expected.withUnsafeBytes { buffer in
+          var reader = ProtobufReader(buffer)
+          return try reader.value()
+        }
+      )
+      #expect(found == wanted)
+    }
+  }
+
   @Test("messages of a write stream are read whole, the handshake too")
   func streams() throws {
     var source = RandomValues(seed: 62)

@@ -73,8 +73,11 @@ extension ProtobufWriter {
 
 extension ProtobufReader {
   /// Reads a `Document` message to its end; times that are absent are the epoch.
-  public mutating func document() throws(FirestoreError) -> Document {
-    var name: DocumentName?
+  public mutating func document() throws(FirestoreError) -> Document { try document(named: nil) }
+
+  /// Reads a `Document` message to its end, whose name may have come before.
+  mutating func document(named earlier: DocumentName?) throws(FirestoreError) -> Document {
+    var name = earlier
     var entries: [MapValue.Entry] = []
     var createTime = Timestamp.epoch
     var updateTime = Timestamp.epoch

@@ -34,16 +34,25 @@ extension ProtobufReader {
         value = .reference(try DocumentName(parsing: try string(tag)))
       case 6:
         var nested = try message(tag)
-        value = ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1))
+        value = ProtobufReader.merged(
+          value, ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1)))
       case 8:
         var nested = try message(tag)
-        value = .geoPoint(try nested.geoPoint())
+        if case .geoPoint(let earlier)? = value {
+          value = .geoPoint(try nested.geoPoint(onto: earlier))
+        } else {
+          value = .geoPoint(try nested.geoPoint())
+        }
       case 9:
         var nested = try message(tag)
-        value = .array(try nested.array(depth: depth + 1))
+        value = ProtobufReader.merged(value, .array(try nested.array(depth: depth + 1)))
       case 10:
         var nested = try message(tag)
-        value = .timestamp(try nested.timestamp())
+        if case .timestamp(let earlier)? = value {
+          value = .timestamp(try nested.timestamp(onto: earlier))
+        } else {
+          value = .timestamp(try nested.timestamp())
+        }
       case 11:
         _ = try varint(tag)
         value = .null
@@ -61,6 +70,16 @@ extension ProtobufReader {
       throw .invalidArgument("Cannot convert firestore.v1.Value with type unset.")
     }
     return value
+  }
+
+  /// What a message that holds values is once it has come a second time: fields and elements come behind those it had
+  /// (protobuf's rule for messages inside messages); all else is replaced.
+  private static func merged(_ earlier: Value?, _ later: Value) -> Value {
+    switch (earlier, later) {
+    case (.map(let a)?, .map(let b)): .map(MapValue(unsorted: a.entries + b.entries))
+    case (.array(let a)?, .array(let b)): .array(a + b)
+    default: later
+    }
   }
 
   private static let names = [
@@ -106,7 +125,7 @@ extension ProtobufReader {
         key = try string(tag)
       case 2:
         var nested = try message(tag)
-        value = try nested.value(depth: depth)
+        value = ProtobufReader.merged(value, try nested.value(depth: depth))
       default: try skip(tag)
       }
     }
@@ -123,8 +142,8 @@ extension ProtobufReader {
   }
 
   /// A `google.protobuf.Timestamp`.
-  package mutating func timestamp() throws(FirestoreError) -> Timestamp {
-    var time = Timestamp.epoch
+  package mutating func timestamp(onto earlier: Timestamp = .epoch) throws(FirestoreError) -> Timestamp {
+    var time = earlier
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
@@ -137,8 +156,10 @@ extension ProtobufReader {
     return time
   }
 
-  private mutating func geoPoint() throws(FirestoreError) -> GeoPoint {
-    var point = GeoPoint(latitude: 0, longitude: 0)
+  private mutating func geoPoint(
+    onto earlier: GeoPoint = GeoPoint(latitude: 0, longitude: 0)
+  ) throws(FirestoreError) -> GeoPoint {
+    var point = earlier
     while let tag = try nextTag() {
       switch tag.field {
       case 1:

@@ -16,8 +16,13 @@ extension ProtobufReader {
       switch tag.field {
       case 1:
         var nested = try message(tag)
-        let document = try nested.document()
-        operation = .update(document.name, fields: document.fields)
+        if case .update(let name, let fields)? = operation {
+          let document = try nested.document(named: name)
+          operation = .update(document.name, fields: MapValue(unsorted: fields.entries + document.fields.entries))
+        } else {
+          let document = try nested.document()
+          operation = .update(document.name, fields: document.fields)
+        }
       case 2:
         operation = .delete(try DocumentName(parsing: try string(tag)))
       case 3:
@@ -25,12 +30,12 @@ extension ProtobufReader {
         try nested.mask(into: &mask, for: .write)
       case 4:
         var nested = try message(tag)
-        precondition = try nested.precondition() ?? precondition
+        precondition = try nested.precondition(onto: precondition)
       case 5:
         operation = .verify(try DocumentName(parsing: try string(tag)))
       case 6:
         var nested = try message(tag)
-        operation = try nested.documentTransform()
+        operation = try nested.documentTransform(onto: operation)
       case 7:
         var nested = try message(tag)
         transforms.append(try nested.fieldTransform())
@@ -42,15 +47,19 @@ extension ProtobufReader {
   }
 
   /// A `Precondition`; nil if it sets no condition.
-  mutating func precondition() throws(FirestoreError) -> Precondition? {
-    var precondition: Precondition?
+  mutating func precondition(onto earlier: Precondition? = nil) throws(FirestoreError) -> Precondition? {
+    var precondition = earlier
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
         precondition = .exists(try varint(tag) != 0)
       case 2:
         var nested = try message(tag)
-        precondition = .updateTime(try nested.timestamp())
+        if case .updateTime(let earlier)? = precondition {
+          precondition = .updateTime(try nested.timestamp(onto: earlier))
+        } else {
+          precondition = .updateTime(try nested.timestamp())
+        }
       default: try skip(tag)
       }
     }
@@ -58,20 +67,22 @@ extension ProtobufReader {
   }
 
   /// A `DocumentTransform`.
-  private mutating func documentTransform() throws(FirestoreError) -> Write.Operation {
-    var name = ""
+  private mutating func documentTransform(onto earlier: Write.Operation?) throws(FirestoreError) -> Write.Operation {
+    var name: DocumentName?
     var transforms: [FieldTransform] = []
+    if case .transform(let document, let before)? = earlier { (name, transforms) = (document, before) }
     while let tag = try nextTag() {
       switch tag.field {
       case 1:
-        name = try string(tag)
+        name = try DocumentName(parsing: try string(tag))
       case 2:
         var nested = try message(tag)
         transforms.append(try nested.fieldTransform())
       default: try skip(tag)
       }
     }
-    return .transform(try DocumentName(parsing: name), transforms)
+    guard let name else { return .transform(try DocumentName(parsing: ""), transforms) }
+    return .transform(name, transforms)
   }
 
   /// A `DocumentTransform.FieldTransform`.
@@ -89,13 +100,20 @@ extension ProtobufReader {
         operation = .serverTimestamp
       case 3...5:
         var nested = try message(tag)
+        // Of operands that are numbers the last stands.
         let operand = try nested.value()
         operation =
           tag.field == 3 ? .increment(operand) : (tag.field == 4 ? .maximum(operand) : .minimum(operand))
       case 6, 7:
         var nested = try message(tag)
         let elements = try nested.array()
-        operation = tag.field == 6 ? .appendMissing(elements) : .removeAll(elements)
+        operation =
+          switch (tag.field, operation) {
+          case (6, .appendMissing(let earlier)?): .appendMissing(earlier + elements)
+          case (7, .removeAll(let earlier)?): .removeAll(earlier + elements)
+          case (6, _): .appendMissing(elements)
+          default: .removeAll(elements)
+          }
       default: try skip(tag)
       }
     }
