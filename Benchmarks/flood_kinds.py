@@ -4,10 +4,11 @@ A flood is a function that keeps one connection busy until a moment; it raises O
 connection. Everything is sent as raw bytes, since no library of good manners does these things.
 """
 
+import json
 import socket
 import time
 
-from google.cloud.firestore_v1.types import GetDocumentRequest
+from google.cloud.firestore_v1.types import GetDocumentRequest, ListenRequest, RunQueryRequest, StructuredQuery, Target
 
 DATABASE = "projects/demo-floods/databases/(default)"
 SERVICE = "/google.firestore.v1.Firestore/"
@@ -30,9 +31,13 @@ def request_headers(method):
     return b"".join(literal(name, value) for name, value in pairs)
 
 
-def get_message(document):
-    body = GetDocumentRequest.serialize(GetDocumentRequest(name=f"{DATABASE}/documents/floods/{document}"))
+def message(request):
+    body = type(request).serialize(request)
     return b"\0" + len(body).to_bytes(4, "big") + body
+
+
+def get_message(document):
+    return message(GetDocumentRequest(name=f"{DATABASE}/documents/floods/{document}"))
 
 
 class Peer:
@@ -146,6 +151,27 @@ def asked_reset(stream):
     """A whole request, and then its reset."""
     return (frame(HEADERS, 4, stream, HEADERS_OF_GET) + frame(DATA, 1, stream, LARGE) +
             frame(RESET, 0, stream, (8).to_bytes(4, "big")))
+
+
+def begun_reset(method, request, ends=True, pause=0.005, per_batch=50):
+    """A flood of calls that are reset a moment later, when they have begun."""
+    headers = request_headers(method)
+
+    def flood(ports, until):
+        peer, stream = Peer(ports.firestore), 1
+        try:
+            while time.monotonic() < until and stream < 1 << 30:
+                streams = range(stream, stream + 2 * per_batch, 2)
+                stream += 2 * per_batch
+                peer.send(b"".join(frame(HEADERS, 4, each, headers) + frame(DATA, 1 if ends else 0, each, request)
+                                   for each in streams))
+                time.sleep(pause)
+                peer.drain()
+                peer.send(b"".join(frame(RESET, 0, each, (8).to_bytes(4, "big")) for each in streams))
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
 
 
 def asked_reset_by_rest(path):
@@ -274,6 +300,27 @@ def masked(opcode, payload, fin=True):
 LISTEN = masked(1, b'{"t":"d","d":{"r":1,"a":"g","b":{"p":"/large","q":{}}}}')
 
 
+def requests(make, batch=50):
+    """A flood of requests over a WebSocket, answered and read: `make` gives action and body for each number."""
+    def text(number):
+        action, body = make(number)
+        data = json.dumps({"t": "d", "d": {"r": number, "a": action, "b": body}}).encode()
+        head = bytes([0x81, 0x80 | len(data)]) if len(data) < 126 else b"\x81\xfe" + len(data).to_bytes(2, "big")
+        return head + bytes(4) + data
+
+    def flood(ports, until):
+        peer, number = Peer(ports.database, http2=False), 1
+        try:
+            peer.send(UPGRADE + b"\r\n")
+            while time.monotonic() < until:
+                peer.send(b"".join(text(each) for each in range(number, number + batch)))
+                number += batch
+                peer.drain()
+        finally:
+            peer.close()
+    return flood
+
+
 def unread_events(ports, until):
     """Listens to a value that it changes itself over another connection, and never reads the events."""
     reader, writer = Peer(ports.database, http2=False, reads=False), Peer(ports.database, http2=False)
@@ -322,6 +369,11 @@ def sink(ports, until):
 
 
 LARGE = get_message("large")
+PARENT = f"{DATABASE}/documents"
+MANY = StructuredQuery(from_=[StructuredQuery.CollectionSelector(collection_id="many")])
+QUERY = message(RunQueryRequest(parent=PARENT, structured_query=MANY))
+LISTEN_TO_MANY = message(ListenRequest(database=DATABASE, add_target=Target(
+    query=Target.QueryTarget(parent=PARENT, structured_query=MANY), target_id=1)))
 REST_LARGE = f"GET /v1/{DATABASE}/documents/floods/large HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 RTDB_LARGE = b"GET /large.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = b"PUT /text.json?ns=demo-floods HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n\"\r\n"
@@ -337,6 +389,9 @@ FLOODS = {
         repeated(asked_reset_by_rest(f"/v1/{DATABASE}/documents/floods/large")), 8),
     "rapid reset of whole Realtime REST requests": (
         repeated(asked_reset_by_rest("/large.json?ns=demo-floods"), product="database"), 8),
+    "resets of begun calls for 1 MB": (begun_reset("GetDocument", LARGE), 8),
+    "resets of begun queries of 3,000": (begun_reset("RunQuery", QUERY), 8),
+    "resets of begun listens to 3,000": (begun_reset("Listen", LISTEN_TO_MANY, ends=False, pause=0.01), 8),
     "provoked resets": (repeated(provoked), 8),
     "PING": (on_stream(frame(PING, 0, 0, bytes(8))), 8),
     "SETTINGS": (on_stream(frame(SETTINGS, 0, 0)), 8),
@@ -369,5 +424,9 @@ FLOODS = {
         pour("database", UPGRADE + b"\r\n" + masked(1, b"", fin=False), masked(0, b"", fin=False)), 8),
     "WebSocket, frames of one byte": (
         pour("database", UPGRADE + b"\r\n" + masked(1, b"x", fin=False), masked(0, b"x", fin=False)), 8),
+    "WebSocket, credentials": (requests(lambda number: ("auth", {"cred": "owner"})), 8),
+    "WebSocket, puts with a wrong hash": (requests(lambda number: ("p", {"p": "/small", "d": 1, "h": "wrong"})), 8),
+    "WebSocket, onDisconnect": (requests(lambda number: ("o", {"p": f"/ends/{number}", "d": 1})), 8),
+    "WebSocket, stats": (requests(lambda number: ("s", {"c": {"sdk.js.1": 1}})), 8),
     "idle connections, 100 each": (idle, 180),
 }

@@ -89,6 +89,12 @@ def fill(ports):
     with grpc.insecure_channel(f"127.0.0.1:{ports.firestore}") as channel:
         channel.unary_unary(SERVICE + "Commit", request_serializer=CommitRequest.serialize)(
             CommitRequest(database=DATABASE, writes=writes), metadata=[("authorization", "Bearer owner")])
+        for first in range(0, 3_000, 500):
+            channel.unary_unary(SERVICE + "Commit", request_serializer=CommitRequest.serialize)(
+                CommitRequest(database=DATABASE, writes=[
+                    Write(update=Document(name=f"{DATABASE}/documents/many/{number}", fields={"t": text("x" * 300)}))
+                    for number in range(first, first + 500)]),
+                metadata=[("authorization", "Bearer owner")])
     urllib.request.urlopen(urllib.request.Request(
         f"http://127.0.0.1:{ports.database}/large.json?ns=demo-floods&print=silent", method="PUT",
         data=b'"' + b"x" * 1_000_000 + b'"')).read()

@@ -46,13 +46,15 @@ import Testing
   @Test("a limit and an offset leave the documents that come first by the fields that are aggregated")
   func firstByFields() async throws {
     let fixture = try EngineFixture()
-    for (id, price, other) in [("a", 9, 1), ("b", 1, 2), ("c", 5, 0), ("d", 5, 3)] as [(String, Int64, Int64)] {
+    for (id, price, other) in [("a", 9, 1), ("b", 1, 2), ("c", 5, 0), ("d", 5, 3)] as [(String, Int64, Int64)]
+    {
       try await fixture.set(ResourcePath(["c", id]), ["price": .integer(price), "other": .integer(other)])
     }
     try await fixture.set(ResourcePath(["c", "0"]), ["other": 100])
     let (price, other, sum) = (Self.price, FieldPath(field: "other"), AggregationQuery.Operator.sum)
     var query = StructuredQuery(from: [.init("c")], limit: 1)
-    #expect(try await Self.run(fixture, query, [sum(price), .average(price), .count(upTo: nil)]) == [1, 1.0, 1])
+    #expect(
+      try await Self.run(fixture, query, [sum(price), .average(price), .count(upTo: nil)]) == [1, 1.0, 1])
     query.limit = 2
     #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
     query.offset = 3

@@ -16,13 +16,16 @@ import Testing
     let (t, list, map) = (FieldPath(field: "t"), FieldPath(field: "list"), FieldPath(field: "map"))
     func count(_ filter: Filter?, startAt: Cursor? = nil, endAt: Cursor? = nil) async throws -> Int {
       let query = StructuredQuery(
-        from: [.init("c")], filter: filter, orderBy: startAt == nil && endAt == nil ? [] : [.init(t)], startAt: startAt,
+        from: [.init("c")], filter: filter, orderBy: startAt == nil && endAt == nil ? [] : [.init(t)],
+        startAt: startAt,
         endAt: endAt)
       return try await fixture.query(Query(parent: fixture.root, query)).count
     }
     for (field, op, value) in [
-      (t, .equal, time), (t, .lessThanOrEqual, time), (t, .greaterThanOrEqual, time), (t, .isIn, .array([time])),
-      (list, .arrayContains, time), (list, .arrayContainsAny, .array([time])), (list, .equal, .array([time, 1])),
+      (t, .equal, time), (t, .lessThanOrEqual, time), (t, .greaterThanOrEqual, time),
+      (t, .isIn, .array([time])),
+      (list, .arrayContains, time), (list, .arrayContainsAny, .array([time])),
+      (list, .equal, .array([time, 1])),
       (map, .equal, .map(["t": time])),
     ] as [(FieldPath, FieldFilter.Operator, Value)] {
       #expect(try await count(.field(FieldFilter(field, op, value))) == 1, "\(op)")

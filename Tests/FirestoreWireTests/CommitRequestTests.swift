@@ -73,8 +73,14 @@ struct CommitRequestTests {
   func mergedValues() throws {
     let pairs: [(Google_Firestore_V1_Value, Google_Firestore_V1_Value)] = [
       (
-        .with { $0.mapValue.fields = ["a": .with { $0.integerValue = 1 }, "b": .with { $0.integerValue = 2 }] },
-        .with { $0.mapValue.fields = ["b": .with { $0.stringValue = "x" }, "c": .with { $0.nullValue = .nullValue }] }
+        .with {
+          $0.mapValue.fields = ["a": .with { $0.integerValue = 1 }, "b": .with { $0.integerValue = 2 }]
+        },
+        .with {
+          $0.mapValue.fields = [
+            "b": .with { $0.stringValue = "x" }, "c": .with { $0.nullValue = .nullValue },
+          ]
+        }
       ),
       (
         .with { $0.arrayValue.values = [.with { $0.integerValue = 1 }] },

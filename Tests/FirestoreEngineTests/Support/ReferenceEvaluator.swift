@@ -46,8 +46,11 @@ struct ReferenceEvaluator {
       var orders = Self.orders(of: structured)
       let name = orders.removeLast()
       let more = fields.filter { field in !orders.contains { $0.field == field } }
-      orders += Set(more).sorted { $0.segments.joined(separator: ".").utf8.lexicographicallyPrecedes($1.segments.joined(separator: ".").utf8) }
-        .map { .init($0, name.direction) }
+      orders += Set(more).sorted {
+        $0.segments.joined(separator: ".").utf8.lexicographicallyPrecedes(
+          $1.segments.joined(separator: ".").utf8)
+      }
+      .map { .init($0, name.direction) }
       found.sort { precedes($0, $1, orders + [name]) }
     }
     let documents = found.dropFirst(structured.offset).prefix(structured.limit ?? .max)

@@ -25,11 +25,10 @@ final class LoopTurns: @unchecked Sendable {
   private static let ofThread = ThreadSpecificVariable<LoopTurns>()
 
   private var queue = CircularBuffer<any TurnTaker>(initialCapacity: 0)
+  /// Whether the loop has something scheduled that keeps it from waiting for its sockets; so it is while anyone waits.
   private var isScheduled = false
   /// Whether this loop belongs to ``EventLoops``, so that its looks at its sockets are known.
   private var isTold = false
-  /// Whether it has looked since the last turn.
-  private var hasLooked = true
   /// Nanoseconds of tasks outside turns since the last look at the sockets.
   private var spent: Int64 = 0
 
@@ -64,33 +63,38 @@ final class LoopTurns: @unchecked Sendable {
     return took
   }
 
-  /// Hears that the loop is about to look at its sockets.
+  /// Hears that the loop has carried out all that was due and is about to look at its sockets, which is when turns are given.
+  ///
+  /// What is scheduled here it would not know of yet: it would wait for its sockets. What was scheduled before keeps it from that.
   fileprivate func loopWillLook() {
     isTold = true
-    hasLooked = true
     spent = 0
+    if isScheduled, !queue.isEmpty { giveTurns() }
   }
 
   private func schedule(on eventLoop: any EventLoop, in pause: TimeAmount) {
     guard !isScheduled, !queue.isEmpty else { return }
     isScheduled = true
-    eventLoop.assumeIsolated().scheduleTask(in: pause) { self.next(on: eventLoop) }
+    eventLoop.assumeIsolated().scheduleTask(in: pause) { self.isDue(on: eventLoop) }
   }
 
-  /// Gives turns to those in front, until a turn's time is over.
-  private func next(on eventLoop: any EventLoop) {
+  private func isDue(on eventLoop: any EventLoop) {
     isScheduled = false
-    // Tasks have come all the time since.
-    guard !isTold || hasLooked else { return schedule(on: eventLoop, in: Self.pause) }
-    hasLooked = false
+    if isTold { return schedule(on: eventLoop, in: Self.pause) }
+    // Where tasks come all the time and its looks are not known, half of it is left to them and to the sockets.
+    schedule(on: eventLoop, in: max(giveTurns(), Self.pause))
+  }
+
+  /// Gives turns to those in front, until a turn's time is over, and returns how long that took.
+  @discardableResult
+  private func giveTurns() -> TimeAmount {
     let began = NIODeadline.now()
     var took = TimeAmount.zero
     while took < Self.turn, let taker = queue.popFirst() {
       taker.takeTurn()
       took = .now() - began
     }
-    // Where tasks come all the time and its looks are not known, half of it is left to them and to the sockets.
-    schedule(on: eventLoop, in: isTold ? Self.pause : max(took, Self.pause))
+    return took
   }
 
   /// Tells the turns of each loop when it looks at its sockets.

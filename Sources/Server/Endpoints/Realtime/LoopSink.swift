@@ -75,7 +75,9 @@ final class LoopSink: RealtimeSink, TurnTaker {
       let receiver = state.value.receiver, !receiver.isBehind
     else { return }
     var outputs: [RealtimeOutput] = []
-    while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() { outputs.append(output) }
+    while outputs.count < LoopSink.mostAtOnce, let output = state.value.pending.next() {
+      outputs.append(output)
+    }
     guard !outputs.isEmpty else { return }
     state.value.isHandingOver = true
     handOver(outputs, receiver)

@@ -35,7 +35,9 @@ extension StructuredQuery {
   /// This query with its operands and cursors as values are stored: what is looked for with the value that was written is
   /// found.
   public var comparable: StructuredQuery {
-    guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else { return self }
+    guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else {
+      return self
+    }
     var result = self
     result.filter = filter?.stored
     result.startAt = startAt.map { Cursor($0.values.map(\.stored), before: $0.before) }

@@ -22,7 +22,8 @@ extension StructuredQuery {
   /// documented.) A query with cursors, whose values stand for the order as it is, stays, and so does one that ends with
   /// `__name__`.
   public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
-    guard startAt == nil, endAt == nil, findNearest == nil, !orderBy.contains(where: { $0.field.isDocumentID })
+    guard startAt == nil, endAt == nil, findNearest == nil,
+      !orderBy.contains(where: { $0.field.isDocumentID })
     else { return self }
     var orders = normalizedOrder
     guard let name = orders.popLast() else { return self }

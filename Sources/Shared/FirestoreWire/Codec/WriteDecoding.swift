@@ -18,7 +18,8 @@ extension ProtobufReader {
         var nested = try message(tag)
         if case .update(let name, let fields)? = operation {
           let document = try nested.document(named: name)
-          operation = .update(document.name, fields: MapValue(unsorted: fields.entries + document.fields.entries))
+          operation = .update(
+            document.name, fields: MapValue(unsorted: fields.entries + document.fields.entries))
         } else {
           let document = try nested.document()
           operation = .update(document.name, fields: document.fields)
@@ -67,7 +68,9 @@ extension ProtobufReader {
   }
 
   /// A `DocumentTransform`.
-  private mutating func documentTransform(onto earlier: Write.Operation?) throws(FirestoreError) -> Write.Operation {
+  private mutating func documentTransform(onto earlier: Write.Operation?) throws(FirestoreError)
+    -> Write.Operation
+  {
     var name: DocumentName?
     var transforms: [FieldTransform] = []
     if case .transform(let document, let before)? = earlier { (name, transforms) = (document, before) }

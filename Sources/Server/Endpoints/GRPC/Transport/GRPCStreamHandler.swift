@@ -242,7 +242,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  private static let deadlinePassed = GRPCStatus(.deadlineExceeded, "The deadline passed before the call was done.")
+  private static let deadlinePassed = GRPCStatus(
+    .deadlineExceeded, "The deadline passed before the call was done.")
 
   private func requestIsLate() {
     guard case .collecting = phase, !requestEnded else { return }
