@@ -24,7 +24,7 @@ SEED ?= 1
 SECONDS ?= 60
 
 .PHONY: help serve build test unit clients compatibility example crash differential listeners serializability replay kills \
-  fuzz web-sdk bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
+  fuzz web-sdk system-tests bench bench-firestore bench-realtime bench-large bench-floods lint format clean setup
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -90,6 +90,10 @@ kills: ## N kills of the server while clients write, against what it acknowledge
 
 web-sdk: build ## The genuine web SDK and Google's tests of it: make web-sdk SDK=firebase-js-sdk CLOSURE=closure-library
 	@scripts/web-sdk.sh "$(SDK)" "$(CLOSURE)"
+
+system-tests: build ## Google's system tests of its Python client: make system-tests SDK=python-firestore
+	@scripts/setup.sh test
+	@scripts/system-tests.sh "$(SDK)"
 
 fuzz: ## Fuzz one parser: make fuzz TARGET=json SECONDS=600
 	@scripts/setup.sh build

@@ -248,7 +248,23 @@ import Testing
       case .missing(let name): return name.id + "?"
       }
     }
-    #expect(answers == ["b", "none?", "a"])
+    #expect(answers == ["b", "a", "none?"])
+    // However many there are that are not.
+    let many = try (0..<1_500).map {
+      try fixture.name(ResourcePath(splitting: $0 == 700 ? "c/a" : "none/\($0)"))
+    }
+    let later = Collected<BatchGetPage>()
+    try await fixture.engine.batchGetDocuments(
+      in: fixture.database, many, consistency: .newTransaction(.readOnly()), as: .administrator
+    ) { later.append($0) }
+    #expect(later.all.first?.transaction != nil && later.all.dropFirst().allSatisfy { $0.transaction == nil })
+    let told = later.all.flatMap(\.items).map { item -> DocumentName in
+      switch item {
+      case .found(let document): document.name
+      case .missing(let name): name
+      }
+    }
+    #expect(told == [many[700]] + many[..<700] + many[701...])
     let empty = Collected<BatchGetPage>()
     try await fixture.engine.batchGetDocuments(in: fixture.database, [], as: .administrator) {
       empty.append($0)

@@ -31,7 +31,8 @@ extension FirestoreEngine {
     }
   }
 
-  /// Reads documents at one version, in pages; each is delivered when the one before was taken.
+  /// Reads documents at one version, in pages; each is delivered when the one before was taken. Those that there are come in
+  /// the order of their names in the request, then the names of those that there are not.
   ///
   /// Without names nothing is delivered, or only the token of the transaction that was begun.
   /// - Throws: what `deliver` throws, or a `FirestoreError`: INVALID_ARGUMENT for a name of another database.
@@ -64,12 +65,30 @@ extension FirestoreEngine {
         try await deliver(BatchGetPage(transaction: begun, items: [], readTime: version.timestamp))
       }
       var rest = distinct[...]
+      var missing: [BatchGetPage.Item] = []
       while !rest.isEmpty {
         let asked = rest
         let items = try await database.read(&session) { view in
           try FirestoreEngine.items(asked, mask, database, caller, view)
         }
         rest = rest.dropFirst(items.count)
+        // Any order is allowed; Google tells what there is before what there is not, and its own tests count on that.
+        var found = items.filter { if case .found = $0 { true } else { false } }
+        missing += items.filter { if case .missing = $0 { true } else { false } }
+        if rest.isEmpty, found.count + missing.count <= EngineLimits.pageDocuments {
+          found += missing
+          missing = []
+        }
+        guard !found.isEmpty else { continue }
+        try await deliver(
+          BatchGetPage(
+            transaction: token, items: found, readTime: session.version?.timestamp ?? .epoch))
+        token = nil
+      }
+      var unsaid = missing[...]
+      while !unsaid.isEmpty {
+        let items = Array(unsaid.prefix(EngineLimits.pageDocuments))
+        unsaid = unsaid.dropFirst(items.count)
         try await deliver(
           BatchGetPage(
             transaction: token, items: items, readTime: session.version?.timestamp ?? .epoch))
