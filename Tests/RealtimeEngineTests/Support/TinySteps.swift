@@ -9,6 +9,7 @@ extension StagingLimits {
   static var tinyRemovals: StagingLimits {
     var limits = StagingLimits()
     (limits.clearedRows, limits.cleanedRows) = (1, 1)
+    limits.stretchedChanges = 1
     return limits
   }
 
@@ -18,6 +19,7 @@ extension StagingLimits {
     var limits = StagingLimits()
     (limits.readRows, limits.pieceRows, limits.preparedBytes) = (2, 1, 16)
     limits.turnTime = .zero
+    limits.stretchedChanges = 2
     return limits
   }
 

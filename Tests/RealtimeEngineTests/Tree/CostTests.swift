@@ -87,7 +87,8 @@ struct CostTests {
     let adding = try await engine.count {
       _ = try await database.update("a/p1", (0..<90).map { (Path("n\($0)"), 1) }, as: .anonymous)
     }
-    #expect(adding <= 2 * 90 + 24, "\(adding) rows for 90 leaves")
+    // One look tells that nothing is there for all of them.
+    #expect(adding <= 24, "\(adding) rows for 90 leaves")
     let left = (0..<10).map { "k9\($0):{v:9\($0)}" } + (0..<90).map { "n\($0)" }.sorted().map { "\($0):1" }
     #expect(try await database.get("a/p1", as: .anonymous).text == "{\(left.joined(separator: ","))}")
   }

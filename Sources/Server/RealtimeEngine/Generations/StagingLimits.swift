@@ -21,6 +21,9 @@ struct StagingLimits: Sendable {
   /// more is left behind and cleared in the background.
   var clearedRows = 1_024
   var clearedBytes = 256 << 10
+  /// The fewest changes of one update for which it is worth to look beyond the rows of each: a look may go over many that
+  /// were cleared.
+  var stretchedChanges = 32
   /// The most numbers of generations and of what they leave behind that one commit gives out; at most 4,095.
   var commitNumbers: UInt64 = 4_095
   /// Writes that weigh more are filled in beforehand.

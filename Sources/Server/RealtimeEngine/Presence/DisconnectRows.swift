@@ -118,7 +118,9 @@ struct DisconnectCost: Equatable {
   /// What one value takes.
   init(_ path: Path, _ value: Node) {
     count = 1
-    bytes = 64 + RowWeight.path(path) + RowWeight.change(path, value)
+    bytes =
+      64 + RowWeight.path(path) + RowWeight.change(path, value)
+      + RowWeight.logged(1, estimatedSize: value.estimatedSize)
   }
 
   /// What is registered at and below a path.

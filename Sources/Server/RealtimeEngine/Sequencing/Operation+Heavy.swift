@@ -29,7 +29,8 @@ extension Operation {
   /// What its commit weighs when this was filled in beforehand.
   func weight(without staged: StagedWrite) -> Int {
     guard case .success(let request)? = checked else { return weight }
-    var rest = 64
+    let size = request.changes.reduce(0) { $0 + $1.value.estimatedSize }
+    var rest = 64 + RowWeight.logged(request.changes.count, estimatedSize: size)
     for (position, change) in request.changes.enumerated() {
       if let (_, deferred) = staged.changes[position] {
         // A value that the server computes is a number.

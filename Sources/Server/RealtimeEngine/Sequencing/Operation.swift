@@ -142,9 +142,13 @@ extension Write {
   /// The most bytes that its rows and its share of the log record take.
   var weight: Int {
     switch self {
-    case .set(let path, let node): return 64 + RowWeight.change(path, node)
+    case .set(let path, let node):
+      return 64 + RowWeight.change(path, node) + RowWeight.logged(1, estimatedSize: node.estimatedSize)
     case .update(let path, let changes):
-      return changes.reduce(64) { $0 + RowWeight.change(path.appending($1.0), $1.1) }
+      let size = changes.reduce(0) { $0 + $1.1.estimatedSize }
+      return changes.reduce(64 + RowWeight.logged(changes.count, estimatedSize: size)) {
+        $0 + RowWeight.change(path.appending($1.0), $1.1)
+      }
     }
   }
 }

@@ -89,15 +89,30 @@ final class PassWriter: Sequenced {
 
 extension PassWriter {
   /// The keys of a location's rows; nil if they are too many to be cleared at once.
-  func rows(at prefix: [UInt8]) throws -> [[UInt8]]? {
+  ///
+  /// - Parameter empty: hears what lies behind them.
+  func rows(at prefix: [UInt8], _ empty: inout EmptyRows?) throws -> [[UInt8]]? {
     var rows: [[UInt8]] = []
     var bytes = 0
     var isWhole = true
-    try scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
+    var next: [UInt8]?
+    var range = KeyRange(prefix: prefix)
+    if let limit = empty?.limit { range.end = limit }
+    try scan(range, reverse: false) { key, _, _ in
+      guard key.starts(with: prefix) else {
+        next = Array(key)
+        return false
+      }
       bytes += key.count
       isWhole = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
       if isWhole { rows.append(Array(key)) }
       return isWhole
+    }
+    if isWhole, let limit = empty?.limit, let behind = KeyRange.successor(ofPrefix: prefix) {
+      empty?.learn(
+        from: rows.isEmpty ? prefix : behind, to: next ?? limit, endsWithRow: next != nil)
+    } else {
+      empty?.forget()
     }
     return isWhole ? rows : nil
   }

@@ -26,12 +26,16 @@ enum RowWeight {
     }
   }
 
-  /// The rows and the share of the log record that a change takes.
+  /// The rows of a change, and its path in the log record.
   static func change(_ path: Path, _ value: Node) -> Int {
     let location = RowWeight.path(path)
-    // Values beyond `WriteRecord.mostBytes` are not logged; others take less than twice their JSON.
-    let logged = value.estimatedSize <= WriteRecord.mostBytes ? 2 * value.estimatedSize + 16 : 0
-    return rows(value, below: location) + location + 8 + logged
+    return rows(value, below: location) + location + 1
+  }
+
+  /// The values of changes in the log record, if they have so many bytes of JSON.
+  static func logged(_ changes: Int, estimatedSize: Int) -> Int {
+    // Beyond `WriteRecord.mostBytes` they are not logged; others take less than twice their JSON.
+    estimatedSize <= WriteRecord.mostBytes ? 2 * estimatedSize + 16 * changes : 0
   }
 
   private static func leaf(_ value: LeafValue) -> Int {

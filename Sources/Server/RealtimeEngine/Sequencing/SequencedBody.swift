@@ -327,12 +327,15 @@ struct SequencedBody {
     // that makes room for children, and, behind the last of those that are removed, whether any is left.
     var object: Path?
     var removed: Path?
+    var empty = EmptyRows(around: changes, fewest: sequencer.generations.limits.stretchedChanges)
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent
         if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          emptied += try tree.dropOrphanedPriorities(above: place, in: writer)
+          let orphaned = try tree.dropOrphanedPriorities(above: place, in: writer)
+          if !orphaned.isEmpty { empty?.forget() }
+          emptied += orphaned
           removed = nil
         }
         let indexed = try indexes(around: change.path)
@@ -344,9 +347,9 @@ struct SequencedBody {
               before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
             )
           } else {
-            try tree.set(
-              change.path, to: change.value, isInObject: parent != nil && parent == object, in: writer)
+            try tree.set(change.path, to: change.value, inside: object, &empty, in: writer)
           }
+        if isStaged { empty?.forget() }
         if !priorities, !change.value.isEmpty { object = parent }
         if outcome.changed {
           if !priorities, change.value.isEmpty { removed = change.path }

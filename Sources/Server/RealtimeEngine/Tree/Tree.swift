@@ -154,41 +154,54 @@ struct Tree {
   /// Replaces the value, or the priority, at a path. Where that removes a value, ``dropOrphanedPriorities(above:in:)``
   /// is due before anything else happens to its siblings than that they are removed too.
   ///
-  /// - Parameter isInObject: whether the location above is known to hold a child that stays.
+  /// - Parameters:
+  ///   - object: a location that is known to hold a child that stays.
+  ///   - empty: what is known of the rows around; nil where that is not kept.
   /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
   func set(
-    _ path: Path, to node: Node, isInObject: Bool = false, in writer: PassWriter
+    _ path: Path, to node: Node, inside object: Path? = nil, _ empty: inout EmptyRows?, in writer: PassWriter
   ) throws -> (changed: Bool, before: Node?) {
-    if path.isPriority { return (try setPriority(at: path.dataPath, to: node, in: writer), nil) }
+    if path.isPriority {
+      empty?.forget()
+      return (try setPriority(at: path.dataPath, to: node, in: writer), nil)
+    }
     let row = RowKeys.row(of: path)
     var before = cache?.node(at: path)
     if let before, before == node { return (false, before) }
     var isObject = before.map { !$0.isEmpty && !$0.isLeaf } ?? false
     var rows: [[UInt8]]?
-    if before == nil {
+    if before == nil, let end = KeyRange.successor(ofPrefix: row),
+      empty?.hasRow(KeyRange(start: row, end: end)) == false
+    {
+      before = .empty
+      if node.isEmpty { return (false, before) }
+    } else if before == nil {
       // Most writes meet a leaf: it is all there is here, and found in one table where a scan looks into each of them.
       if let leaf = try writer.get(row) {
         before = try NodeDecoder.decode(leaf.value)
       } else {
-        rows = try writer.rows(at: row)
+        rows = try writer.rows(at: row, &empty)
         if rows?.isEmpty == true { before = .empty }
       }
       if let before, before == node { return (false, before) }
       isObject = before == nil
     } else if isObject {
-      rows = try writer.rows(at: row)
+      rows = try writer.rows(at: row, &empty)
     }
     if isObject {
       try writer.clearLocation(row, rows)
+      empty?.clear(prefix: row)
     } else if before?.isLeaf == true, !node.isLeaf {
       try writer.clear(row)
+      empty?.clear(prefix: row)
     }
     if node.isEmpty {
       cache?.apply(path, node, at: writer.commitVersion)
     } else {
-      if before?.isEmpty == true, !isInObject { try replaceLeaf(above: path, in: writer) }
+      if before?.isEmpty == true { try replaceLeaf(above: path, inside: object, &empty, in: writer) }
       cache?.apply(path, node, at: writer.commitVersion)
       try write(node, at: path, in: writer)
+      empty?.write(prefix: row)
     }
     return (true, before)
   }
@@ -251,12 +264,22 @@ struct Tree {
 
   /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
   private func replaceLeaf(above path: Path, in writer: PassWriter) throws {
+    var nothing: EmptyRows?
+    try replaceLeaf(above: path, inside: nil, &nothing, in: writer)
+  }
+
+  private func replaceLeaf(
+    above path: Path, inside object: Path?, _ empty: inout EmptyRows?, in writer: PassWriter
+  ) throws {
     var child = path
     while let location = child.parent {
+      if let object, location.contains(object) { return }
       if let known = cache?.node(at: location), !known.isEmpty, !known.isLeaf { return }
-      if let row = try view.get(RowKeys.row(of: location)) {
+      let key = RowKeys.row(of: location)
+      if empty?.covers(key) != true, let row = try view.get(key) {
+        empty?.forget()
         let leaf = try NodeDecoder.decode(row.value)
-        try writer.clear(RowKeys.row(of: location))
+        try writer.clear(key)
         if let priority = leaf.priority {
           try writer.set(
             RowKeys.row(of: location.child(.priority)), NodeEncoder.encode(.leaf(priority.leafValue)))
@@ -264,7 +287,7 @@ struct Tree {
         return
       }
       // An object: there is no leaf above it.
-      if try hasSibling(behind: child, in: location) { return }
+      if try hasSibling(behind: child, in: location, empty) { return }
       child = location
     }
   }
@@ -290,10 +313,14 @@ struct Tree {
 
   /// Whether a location has a child behind another. Looked for first: an update that removes many children goes through
   /// them in order, and what it has removed before lies in the way of a walk from the other side.
-  private func hasSibling(behind child: Path, in location: Path) throws -> Bool {
+  private func hasSibling(
+    behind child: Path, in location: Path, _ empty: EmptyRows? = nil
+  ) throws -> Bool {
     guard let start = KeyRange.successor(ofPrefix: RowKeys.row(of: child)) else { return false }
     let end = KeyRange.successor(ofPrefix: RowKeys.row(of: location))
-    return try hasRow(KeyRange(start: start, end: end), reverse: false)
+    let range = KeyRange(start: start, end: end)
+    if let known = empty?.hasRow(range) { return known }
+    return try hasRow(range, reverse: false)
   }
 
   private func hasSibling(before child: Path, in location: Path) throws -> Bool {

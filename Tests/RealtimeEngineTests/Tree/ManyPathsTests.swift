@@ -1,0 +1,70 @@
+// Updates over many paths: what one look at the rows around tells must stay true while the update changes them.
+
+import OrderedStore
+import RandomModels
+import RealtimeModel
+import Testing
+
+@testable import RealtimeEngine
+
+@Suite("Updates over many paths", .timeLimit(.minutes(10)))
+struct ManyPathsTests {
+  private func path(_ values: inout RandomNodes) -> Path {
+    Path(keys: (0..<(1 + values.below(4))).map { _ in Key("n\(values.below(12))") })
+  }
+
+  /// Leaves mostly, some of them with priorities, here and there an object or nothing.
+  private func node(_ values: inout RandomNodes) -> Node {
+    switch values.below(8) {
+    case 0: .empty
+    case 1:
+      .object([("n1", 1), (Key("n\(values.below(12))"), .leaf(.bool(true), priority: values.priority()))])
+    case 2: .leaf(.string("p"), priority: values.priority())
+    default: .leaf(.int(Int64(values.below(4))))
+    }
+  }
+
+  /// Values at paths none of which lies inside another, and priorities.
+  private func changes(_ values: inout RandomNodes) -> [(Path, Node)] {
+    var changes: [Path: Node] = [:]
+    for _ in 0..<(2 + values.below(120)) {
+      let path = path(&values)
+      if changes.keys.contains(where: { $0.contains(path) || path.contains($0) }) { continue }
+      changes[path] = node(&values)
+    }
+    for path in changes.keys.sorted() where !(changes[path]?.isEmpty ?? true) && values.below(16) == 0 {
+      guard let above = path.parent, !above.isRoot, changes[above.child(.priority)] == nil else { continue }
+      changes[above.child(.priority)] = .leaf(.int(Int64(values.below(3))))
+    }
+    return changes.map { ($0.key, $0.value) }
+  }
+
+  @Test("Leave what the model says, and rows that agree with each other", arguments: 0..<24)
+  func model(seed: Int) async throws {
+    var values = RandomNodes(seed: UInt64(seed))
+    let store = try MemoryStore()
+    var staging = [StagingLimits.standard, .tinyRemovals, .tinyReads, .tiny][seed % 4]
+    staging.stretchedChanges = 2
+    var model = Node.empty
+    for round in 0..<12 {
+      // Nothing is in memory of what the last one wrote.
+      let engine = RealtimeEngine(
+        store: store, policy: EmulatorPolicy(), cacheBytes: round % 3 == 2 ? 1 << 20 : 2_000,
+        staging: staging)
+      let database = try await engine.database("many")
+      for _ in 0..<3 {
+        let location: Path = values.below(2) == 0 ? "n1" : "/"
+        let changes = changes(&values)
+        _ = try await database.update(location, changes, as: .anonymous)
+        let whole = changes.map { (location.appending($0.0), $0.1) }.sorted { $0.0 < $1.0 }
+        // Priorities last: one may belong to a location that another change brings into being.
+        model = model.merging(whole.filter { !$0.0.isPriority } + whole.filter { $0.0.isPriority })
+        #expect(try await database.get("/", as: .anonymous) == model, "seed \(seed), round \(round)")
+      }
+      await engine.shutdown()
+    }
+    let reports = try await TreeCheck.run(store)
+    #expect(reports.map(\.problemCount) == [0])
+    try await store.close()
+  }
+}
