@@ -144,7 +144,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("broken UTF-8, binary frames and broken framing end the connection")
+  @Test("broken UTF-8, binary frames, broken framing and codes that may not be sent end the connection")
   func malformedFrames() async throws {
     try await RealtimeTestServer.run { server in
       let cases: [([UInt8], Int)] = [
@@ -153,6 +153,8 @@ struct SocketTransportTests {
         (RawSocket.frame(9, Array(repeating: 0, count: 126)), 1002),
         (RawSocket.frame(9, [], fin: false), 1002),
         ([0x81, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
+        (RawSocket.frame(8, []), 1000), (RawSocket.frame(8, [0x0B, 0xB8, 0x61]), 1000),
+        (RawSocket.frame(8, [3]), 1002), (RawSocket.frame(8, [0x03, 0xED]), 1002),
       ]
       for (bytes, code) in cases {
         let socket = try await RawSocket.open(server)

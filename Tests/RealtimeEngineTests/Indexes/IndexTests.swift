@@ -76,7 +76,7 @@ struct IndexTests {
       ])
     #expect(
       try await keys(
-        QuerySpec(ordering: due, start: .init(.int(500), isInclusive: false), limit: .first(1))) == ["501"])
+        QuerySpec(ordering: due, start: .after(.int(500)), limit: .first(1))) == ["501"])
     #expect(try await keys(QuerySpec(ordering: due, start: .init(.int(5_000)))).isEmpty)
     #expect(
       try await keys(QuerySpec(ordering: due, start: .init(.int(9)), end: .init(.int(3)))).isEmpty)
@@ -137,7 +137,7 @@ struct IndexTests {
     _ = try await database.set("notes", to: model, as: .administrator)
     for query in [
       QuerySpec(ordering: .value, limit: .first(2)), QuerySpec(ordering: .value, limit: .last(1)),
-      QuerySpec(ordering: .value, start: .init(.string(stem + "1"), isInclusive: false)),
+      QuerySpec(ordering: .value, start: .after(.string(stem + "1"))),
       QuerySpec(ordering: .value, end: .init(.string("x"))),
       QuerySpec(ordering: .value, start: .init(.string("xx")), limit: .first(1)),
     ] {

@@ -125,13 +125,13 @@ struct NaiveTree {
     }
     if let start = query.start {
       keys = keys.filter { key in
-        let order = compare(key, start, missing: start.isInclusive ? 1 : -1)
+        let order = compare(key, start, missing: 1)
         return order > 0 || (order == 0 && start.isInclusive)
       }
     }
     if let end = query.end {
       keys = keys.filter { key in
-        let order = compare(key, end, missing: end.isInclusive ? -1 : 1)
+        let order = compare(key, end, missing: -1)
         return order < 0 || (order == 0 && end.isInclusive)
       }
     }

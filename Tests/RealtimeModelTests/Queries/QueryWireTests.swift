@@ -39,6 +39,23 @@ struct QueryWireTests {
     #expect(query.start?.key == .maximum)
   }
 
+  @Test("An exclusive bound without a key leaves out only what stands exactly at its end of the value")
+  func exclusiveWithoutKey() throws {
+    let list = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
+    func window(_ fields: [Field]) throws -> [Key] {
+      list.window(try QuerySpec(wireFields: [("i", .string(".value"))] + fields)).childKeys
+    }
+    #expect(try window([("sp", .int(2)), ("sin", .bool(false))]) == ["b", "c"])
+    #expect(try window([("ep", .int(2)), ("ein", .bool(false))]) == ["a", "b"])
+    // What clients send that mean to leave out the value.
+    let after = QuerySpec(ordering: .value, start: .after(.int(2)))
+    #expect(try window(after.wireFields) == ["c"])
+    #expect(after.start?.key?.text == "[MAX_NAME]")
+    let before = QuerySpec(ordering: .value, end: .before(.int(2)))
+    #expect(try window(before.wireFields) == ["a"])
+    #expect(before.end?.key?.text == "[MIN_NAME]")
+  }
+
   @Test(
     "Fields of a wrong type and impossible limits are refused",
     arguments: [

@@ -14,7 +14,12 @@ struct QueryParameters: Sendable {
 
   /// The query that they amount to.
   var spec: QuerySpec {
-    QuerySpec(ordering: ordering ?? .priority, start: start, end: end, limit: limit)
+    var spec = QuerySpec(ordering: ordering ?? .priority, start: start, end: end, limit: limit)
+    if spec.ordering == .key { return spec }
+    // Without a key "after" leaves out every key of the value, which has to be said.
+    if let start, !start.isInclusive, start.key == nil { spec.start = .after(start.value) }
+    if let end, !end.isInclusive, end.key == nil { spec.end = .before(end.value) }
+    return spec
   }
 
   private static func refuse(_ method: String, _ reason: String) -> Never {

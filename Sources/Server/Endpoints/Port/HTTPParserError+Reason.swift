@@ -16,7 +16,8 @@ extension HTTPParserError {
     case .invalidHeaderToken, .invalidCharactersUsed:
       "a header is not 'Name: value' with a token as its name and no control characters in its value"
     case .invalidContentLength: "Content-Length is not one number of bytes"
-    case .unexpectedContentLength: "Content-Length and Transfer-Encoding exclude each other"
+    case .unexpectedContentLength:
+      "it may have one Content-Length, or Transfer-Encoding in its place"
     case .invalidChunkSize: "a chunk's size is not a hexadecimal number"
     case .lfExpected: "a line does not end in CR LF"
     case .invalidEOFState, .closedConnection: "it ends before it is whole"

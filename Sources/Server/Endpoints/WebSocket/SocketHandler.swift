@@ -212,9 +212,23 @@ final class SocketHandler: ChannelDuplexHandler {
       context.write(wrapOutboundOut(answer), promise: nil)
       needsFlush = true
     case .pong: break
-    case .connectionClose: close(code: 1000, "")
+    case .connectionClose:
+      if SocketHandler.mayClose(frame.unmaskedData) {
+        close(code: 1000, "")
+      } else {
+        close(code: 1002, "a close frame with a code that may not be sent")
+      }
     case .binary: close(code: 1003, "text frames only")
     default: close(code: 1002, "unknown frame")
+    }
+  }
+
+  /// Whether a close frame may carry this: nothing, or a code that stands on the wire (RFC 6455, 7.4), and a reason.
+  private static func mayClose(_ body: ByteBuffer) -> Bool {
+    if body.readableBytes == 0 { return true }
+    switch body.getInteger(at: body.readerIndex, as: UInt16.self) {
+    case (1000...1003)?, (1007...1014)?, (3000...4999)?: return true
+    default: return false
     }
   }
 

@@ -4,15 +4,13 @@ extension QuerySpec {
   /// The place from which the bounds take children in; nil for no lower bound. The place itself counts if the bound is
   /// inclusive.
   ///
-  /// A bound without a key takes in, or if it is exclusive leaves out, every key of its value.
-  public var startPlace: OrderingPlace? {
-    start.map { place(of: $0, missingKey: $0.isInclusive ? .minimum : .maximum) }
-  }
+  /// A bound without a key begins before every key of its value, also if it is exclusive: ``QuerySpec/Bound/after(_:)``
+  /// leaves them out.
+  public var startPlace: OrderingPlace? { start.map { place(of: $0, missingKey: .minimum) } }
 
-  /// The place up to which the bounds take children in; nil for no upper bound.
-  public var endPlace: OrderingPlace? {
-    end.map { place(of: $0, missingKey: $0.isInclusive ? .maximum : .minimum) }
-  }
+  /// The place up to which the bounds take children in; nil for no upper bound. One without a key ends behind every key
+  /// of its value.
+  public var endPlace: OrderingPlace? { end.map { place(of: $0, missingKey: .maximum) } }
 
   private func place(of bound: Bound, missingKey: Key) -> OrderingPlace {
     if ordering == .key {

@@ -17,6 +17,16 @@ public struct QuerySpec: Sendable, Hashable {
       self.key = key
       self.isInclusive = isInclusive
     }
+
+    /// The start behind every key of a value, as clients write it.
+    public static func after(_ value: LeafValue?) -> Bound {
+      Bound(value, key: .maximum, isInclusive: false)
+    }
+
+    /// The end before every key of a value, as clients write it.
+    public static func before(_ value: LeafValue?) -> Bound {
+      Bound(value, key: .minimum, isInclusive: false)
+    }
   }
 
   /// A number of children, counted from one end.
