@@ -34,6 +34,8 @@ final class LoopSink: RealtimeSink, TurnTaker {
     var isEncoding = false
     var isHandingOver = false
     var isAwaitingTurn = false
+    /// What has come while it stands in the line of its event loop's deliveries; nil while it does not.
+    var inLine: [RealtimeOutput]?
   }
 
   /// The most outputs that a peer is given at once: a part of a turn.
@@ -50,8 +52,26 @@ final class LoopSink: RealtimeSink, TurnTaker {
     state = NIOLoopBoundBox(State(receiver: receiver), eventLoop: group.eventLoop)
   }
 
-  /// How many outputs the receiver has not been given yet.
+  /// How many outputs wait for the peer. Not those that stand in line: some of them may be merged once they are taken.
   var waiting: Int { state.value.pending.count + (state.value.isEncoding ? 1 : 0) }
+
+  /// Keeps outputs until the handle's turn comes; whether it stood in line before. What has come until then is handed over
+  /// together, so that a loop with much to deliver writes less often.
+  fileprivate func lineUp(_ outputs: [RealtimeOutput]) -> Bool {
+    guard state.value.inLine != nil else {
+      state.value.inLine = outputs
+      return false
+    }
+    state.value.inLine?.append(contentsOf: outputs)
+    return true
+  }
+
+  /// Hands over what has come while it stood in line.
+  fileprivate func leaveLine() {
+    guard let outputs = state.value.inLine else { return }
+    state.value.inLine = nil
+    receive(outputs)
+  }
 
   /// Hands over, on the event loop.
   func receive(_ outputs: [RealtimeOutput]) {
@@ -157,39 +177,35 @@ final class LoopSinkGroup: RealtimeSinkGroup {
   }
 }
 
-/// What the connections of one event loop are told, in the order of the batches: at once while that takes little of the
-/// loop's time, in turns beyond.
+/// What the connections of one event loop are told: at once while that takes little of the loop's time, in turns beyond.
 private final class LoopDeliveries: TurnTaker {
   private let eventLoop: any EventLoop
-  private var waiting = CircularBuffer<RealtimeDelivery>(initialCapacity: 0)
+  private var line = CircularBuffer<LoopSink>(initialCapacity: 0)
 
   init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
   func deliver(_ deliveries: [RealtimeDelivery]) {
     let turns = LoopTurns.current
     for delivery in deliveries {
-      if waiting.isEmpty {
+      guard let sink = delivery.sink as? LoopSink else { continue }
+      if line.isEmpty {
         if turns.hasTimeBesides(turns: 1) {
-          turns.besides { hand(delivery) }
+          turns.besides { sink.receive(delivery.outputs) }
           continue
         }
         turns.add(self, on: eventLoop)
       }
-      waiting.append(delivery)
+      if !sink.lineUp(delivery.outputs) { line.append(sink) }
     }
   }
 
   func takeTurn() {
     let end = NIODeadline.now() + LoopTurns.turn
     repeat {
-      guard let delivery = waiting.popFirst() else { return }
-      hand(delivery)
+      guard let sink = line.popFirst() else { return }
+      sink.leaveLine()
     } while .now() < end
-    if !waiting.isEmpty { LoopTurns.current.add(self, on: eventLoop) }
-  }
-
-  private func hand(_ delivery: RealtimeDelivery) {
-    (delivery.sink as? LoopSink)?.receive(delivery.outputs)
+    if !line.isEmpty { LoopTurns.current.add(self, on: eventLoop) }
   }
 }
 
