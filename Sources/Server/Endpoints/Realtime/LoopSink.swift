@@ -189,7 +189,7 @@ private final class LoopDeliveries: TurnTaker {
     for delivery in deliveries {
       guard let sink = delivery.sink as? LoopSink else { continue }
       if line.isEmpty {
-        if turns.hasTimeBesides(turns: 1) {
+        if turns.hasTimeBesides(turns: 4) {
           turns.besides { sink.receive(delivery.outputs) }
           continue
         }
