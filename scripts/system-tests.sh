@@ -18,7 +18,8 @@ for _ in $(seq 200); do grep -q '^ready' "$work/server.log" && break; sleep 0.1;
 FIRESTORE_EMULATOR_HOST=127.0.0.1:$(sed -nE 's|^Cloud Firestore listens on http://[^:]*:([0-9]+).*|\1|p' "$work/server.log")
 export FIRESTORE_EMULATOR_HOST GCLOUD_PROJECT=demo-system
 
-cp "$tests"/test__helpers.py "$tests"/test_system.py "$tests"/test_system_async.py Tests/Clients/System/conftest.py "$work"
+cp "$tests"/test__helpers.py "$tests"/test_system.py "$tests"/test_system_async.py "$work"
+cp Tests/Clients/System/conftest_of_system_tests.py "$work/conftest.py"
 cd "$work"
 "$python" -m pytest -q -rfEs -W ignore --tb=short -p no:cacheprovider --asyncio-mode=auto -o timeout=120 \
   -o asyncio_default_test_loop_scope=session -o asyncio_default_fixture_loop_scope=session
