@@ -5,8 +5,10 @@
 #      Database, all through a proxy that cuts connections (Tests/Clients/Web).
 #   2. Google's own integration tests of the Firestore SDK: of everything but pipelines and accounts, and but for the tests
 #      of bundles as JSON, which refuse to run outside a browser.
+#   3. Google's own tests of the Realtime Database SDK that speak to a server: of both of its interfaces.
 # WRITES and CUTS say how much the first part writes, and how many milliseconds lie between two cuts.
-# Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised and node-faye-websocket.
+# Needs node 20 and, from Debian's packages, esbuild, mocha, node-chai, node-chai-as-promised, node-faye-websocket and
+# node-sinon.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sdk=${1:?the checkout of firebase/firebase-js-sdk}
@@ -22,7 +24,7 @@ export NODE_PATH=${NODE_PATH:-/usr/share/nodejs} HEARTH_CLOSURE_LOADER=$web/clos
 
 # The SDK chooses its platform's files when it is built; here that is done by files that name the browser's.
 cp -r "$sdk/packages" "$work/packages"
-mkdir -p "$work/config" && echo '{"projectId":"demo-web"}' >"$work/config/project.json"
+mkdir -p "$work/config" && echo '{"projectId":"demo-web","databaseURL":"http://localhost"}' >"$work/config/project.json"
 for file in "$work"/packages/firestore/src/platform/browser/*.ts; do
   name=$(basename "$file" .ts)
   if [ -e "$work/packages/firestore/src/platform/$name.ts" ]; then
@@ -33,6 +35,7 @@ done
 bundle() {
   esbuild "$1" --bundle --platform=node --format=cjs --outfile="$2" --log-level=error \
     --define:process.env.TEST_PLATFORM='"browser"' \
+    --alias:@firebase/app-compat="$work/packages/app-compat/src/index.ts" \
     --alias:@firebase/app="$work/packages/app/src/index.ts" \
     --alias:@firebase/firestore="$work/packages/firestore/src/index.ts" \
     --alias:@firebase/database="$work/packages/database/src/index.node.ts" \
@@ -70,14 +73,26 @@ timeout 600 node "$web/realtime.js" "$realtime" "$writes" "$cuts" 2>"$work/error
 
 browsers_only='created by (a bundle|fromJSON)|toJSON bundle getDocFromCache'
 export FIRESTORE_EMULATOR_PORT=$firestore FIRESTORE_TARGET_BACKEND=emulator INCLUDE_FIRESTORE_PERSISTENCE=false
-for test in "$work"/packages/firestore/test/integration/{api,api_internal,remote,browser}/*.test.ts; do
-  case "$test" in *pipeline* | *indexeddb* | *index_configuration* | *api_internal/auth*) continue ;; esac
-  name=$(basename "$(dirname "$test")")-$(basename "$test" .test.ts)
-  bundle "$test" "$work/$name.js"
-  timeout 900 mocha --require "$web/setup.js" --timeout 40000 --grep "$browsers_only" --invert --exit "$work/$name.js" >"$work/$name.log" 2>&1 || {
+export RTDB_EMULATOR_PORT=$realtime RTDB_EMULATOR_NAMESPACE=demo-web
+run() { # NAME FILE [MOCHA OPTION ...]
+  local name=$1 file=$2
+  shift 2
+  bundle "$file" "$work/$name.js"
+  timeout 900 mocha --require "$web/setup.js" --timeout 40000 --exit "$@" "$work/$name.js" >"$work/$name.log" 2>&1 || {
     failed=1
     sed -n '/ failing/,$p' "$work/$name.log" | grep -vE '^ +at ' | head -60
   }
   echo "$name: $(grep -E '^ +[0-9]+ (passing|pending|failing)' "$work/$name.log" | tr -s ' \n' ' ')"
+}
+for test in "$work"/packages/firestore/test/integration/{api,api_internal,remote,browser}/*.test.ts; do
+  case "$test" in *pipeline* | *indexeddb* | *index_configuration* | *api_internal/auth*) continue ;; esac
+  run "$(basename "$(dirname "$test")")-$(basename "$test" .test.ts)" "$test" --grep "$browsers_only" --invert
+done
+for test in "$work"/packages/database-compat/test/{,browser/}*.test.ts \
+  "$work"/packages/database/test/{connection,exp/integration}.test.ts; do
+  name=database-$(basename "$test" .test.ts)
+  sdk_of_node=${test%%/test/*}/src/index.node
+  printf "import '%s';\nimport '%s';\n" "$sdk_of_node" "$test" >"$work/$name.entry.ts"
+  run "$name" "$work/$name.entry.ts"
 done
 exit $failed
