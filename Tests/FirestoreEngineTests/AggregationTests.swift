@@ -70,6 +70,9 @@ import Testing
     query = StructuredQuery(
       from: [.init("c")], startAt: Cursor([.reference(try fixture.name("c/b"))], before: true), limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [1])
+    // One without values stands in none.
+    query = StructuredQuery(from: [.init("c")], startAt: Cursor([], before: true), limit: 2)
+    #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
     query = StructuredQuery(from: [.init("c")], orderBy: [.init(.documentID)], limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
   }

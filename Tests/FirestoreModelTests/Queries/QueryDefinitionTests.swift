@@ -226,6 +226,11 @@ struct QueryDefinitionTests {
     #expect(
       Self.refusal(StructuredQuery(filter: Self.field("__name__", .equal, "b1")))
         == "__key__ filter value must be a Key")
+    for test in UnaryFilter.Operator.allCases {
+      #expect(
+        Self.refusal(StructuredQuery(filter: .unary(UnaryFilter(.documentID, test))))
+          == "__key__ filter value must be a Key")
+    }
     #expect(Self.refusal(StructuredQuery(filter: Self.field("__name__", .isIn, [key]))) == nil)
     let named = Self.field("__name__", .equal, key)
     for (others, accepted) in [

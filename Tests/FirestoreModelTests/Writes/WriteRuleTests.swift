@@ -135,6 +135,23 @@ struct WriteRuleTests {
     #expect(Self.refusal(Write(.verify(name), precondition: .exists(false))) == nil)
   }
 
+  @Test("a field and what is inside it are not transformed in one write, as Google's emulator has it")
+  func nestedTransforms() throws {
+    let name = try Self.name()
+    func refusal(_ fields: [[String]]) throws -> String? {
+      let transforms = try fields.map {
+        FieldTransform(try #require(FieldPath(segments: $0)), .increment(1))
+      }
+      return Self.refusal(Write(.update(name, fields: ["a": 1]), transforms: transforms))
+    }
+    let nested = "Cannot transform property a and its nested property a.b at the same time."
+    #expect(try refusal([["a"], ["a", "b"]]) == nested)
+    #expect(try refusal([["a", "b"], ["x"], ["a"], ["a"]]) == nested)
+    #expect(try refusal([["a", "b", "c"], ["a", "b-c"], ["a!"], ["a", "b"]]) != nil)
+    #expect(try refusal([["a"], ["a"], ["a-b"], ["a\u{0}"], ["b", "a"]]) == nil)
+    #expect(try refusal([["a", "b"], ["a", "c"], ["a", "b"]]) == nil)
+  }
+
   @Test(
     "a write tells what it goes over before each step: the maps on the way, and arrays that are transformed")
   func work() throws {

@@ -19,10 +19,10 @@ extension StructuredQuery {
 
   /// The query whose first results are aggregated over some fields: those come into the order before `__name__`, by name, in
   /// the last order's direction. (Google's system tests of sums with limits; which of several fields comes first is not
-  /// documented.) A query with cursors, whose values stand for the order as it is, stays, and so does one that ends with
+  /// documented.) A query with cursors' values, which stand for the order as it is, stays, and so does one that ends with
   /// `__name__`.
   public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
-    guard startAt == nil, endAt == nil, findNearest == nil,
+    guard startAt?.values.isEmpty ?? true, endAt?.values.isEmpty ?? true, findNearest == nil,
       !orderBy.contains(where: { $0.field.isDocumentID })
     else { return self }
     var orders = normalizedOrder

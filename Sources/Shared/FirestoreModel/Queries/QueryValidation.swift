@@ -30,6 +30,9 @@ extension Query {
   }
 
   private func validate(_ leaf: Filter, _ limits: FirestoreLimits) throws(FirestoreError) {
+    if case .unary(let filter) = leaf, filter.field.isDocumentID {
+      throw .invalidArgument("__key__ filter value must be a Key")
+    }
     guard case .field(let filter) = leaf else { return }
     let name = filter.op.name
     switch filter.op {

@@ -98,7 +98,21 @@ extension Write {
       try refuseUpdateParts("transform")
       if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
     }
-    for transform in allTransforms { try transform.validate(limits: limits) }
+    let transforms = allTransforms
+    for transform in transforms { try transform.validate(limits: limits) }
+    try refuseNested(transforms)
+  }
+
+  /// Refuses to transform a field and another inside it in one write: which came first would decide what is left of them.
+  private func refuseNested(_ transforms: [FieldTransform]) throws(FirestoreError) {
+    guard transforms.count > 1 else { return }
+    // What is inside a field follows it in this order, with nothing else between.
+    let fields = transforms.map(\.field).sorted()
+    for (field, next) in zip(fields, fields.dropFirst())
+    where next.count > field.count && next.hasPrefix(field) {
+      throw .invalidArgument(
+        "Cannot transform property \(field) and its nested property \(next) at the same time.")
+    }
   }
 
   private func refuseUpdateParts(_ kind: String) throws(FirestoreError) {
@@ -136,9 +150,13 @@ extension Precondition {
     case .exists(true): if stored == nil { throw .notFound("No document to update: \(name)") }
     case .exists(false): if stored != nil { throw .alreadyExists("Document already exists: \(name)") }
     case .updateTime(let required):
+      guard let stored else {
+        throw .failedPrecondition(
+          "there is no document, which does not match the required base version (\(required.microseconds))")
+      }
       if stored != required {
         throw .failedPrecondition(
-          "the stored version (\(stored?.microseconds ?? 0)) does not match the required base version "
+          "the stored version (\(stored.microseconds)) does not match the required base version "
             + "(\(required.microseconds))")
       }
     }
