@@ -2,6 +2,7 @@
 // Every vector runs at the root and once more below another path.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 

@@ -3,11 +3,7 @@
 //     1 code | 2 message | 3 details: Any {1 type URL, 2 message}…
 //     BadRequest {1 violations: {1 field, 2 description}…}   ErrorInfo {1 reason, 2 domain}
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import JSON
 
 extension GRPCStatus {
   /// Details of a status.
@@ -75,8 +71,7 @@ extension GRPCStatus {
     }
     guard status.count <= Self.maximumDetailsBytes / 4 * 3 else { return nil }
     // gRPC writes its binary metadata without padding.
-    let text = Data(status).base64EncodedString()
-    return String(text.prefix { $0 != "=" })
+    return Base64.encode(status, padded: false)
   }
 
   private static func append(_ type: String, _ message: [UInt8], to status: inout [UInt8]) {

@@ -1,6 +1,8 @@
 // Every limit of the Realtime Database's data model, in one place. Both ends enforce them: the client before it sends,
 // the server on everything it accepts.
 
+public import JSON
+
 /// The limits of paths, keys and values, which a server may raise. The defaults are the product's own.
 public struct RealtimeLimits: Sendable, Equatable {
   /// The most levels a stored value may lie below the root.

@@ -1,5 +1,6 @@
 // Whole databases over REST: bodies that are written while they arrive, answers that are written while they are read.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine

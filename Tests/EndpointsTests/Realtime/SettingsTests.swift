@@ -1,6 +1,7 @@
 // Settings of a database over REST: rules and the class of its writes.
 
 import Endpoints
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine

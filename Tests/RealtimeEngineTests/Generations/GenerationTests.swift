@@ -3,6 +3,7 @@
 
 import EmbeddedStore
 import Foundation
+import Locking
 import OrderedStore
 import RandomModels
 import RealtimeModel

@@ -1,5 +1,6 @@
 // What the fan-out promises beside content: shared pushes, one delivery for a group, the cost of listeners elsewhere.
 
+import Locking
 import OrderedStore
 import RandomModels
 import RealtimeModel

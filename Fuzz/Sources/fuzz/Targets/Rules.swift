@@ -1,6 +1,7 @@
 // Rules files of both databases. What is accepted reads the same as plain JSON, or with comments in it; what is refused is
 // refused at a place that the text has.
 
+import JSON
 import RealtimeModel
 
 @testable import Endpoints

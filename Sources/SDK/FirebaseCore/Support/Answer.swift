@@ -3,6 +3,8 @@
 // Invariant: a task that waits for an answer goes on exactly once: with the first answer that is given, or, when
 // everything that could have given one is gone, with what it said to take for that.
 
+import Locking
+
 /// The place where a task waits for an answer, held by the callbacks that may give it.
 package final class Answer<Value: Sendable>: Sendable {
   private let waiting: Guarded<CheckedContinuation<Value, Never>?>

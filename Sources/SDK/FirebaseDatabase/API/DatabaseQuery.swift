@@ -3,6 +3,7 @@
 
 import FirebaseCore
 public import Foundation
+import Locking
 import RealtimeModel
 import RealtimeWire
 

@@ -7,6 +7,7 @@
 import Dispatch
 import FirebaseCore
 import Foundation
+import Locking
 import NIOSSL
 import RealtimeModel
 import RealtimeWire

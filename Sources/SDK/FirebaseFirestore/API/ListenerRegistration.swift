@@ -2,6 +2,7 @@
 
 import FirebaseCore
 public import Foundation
+import Locking
 
 /// A listener that can be removed.
 public protocol ListenerRegistration: NSObjectProtocol {

@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 extension FirestoreClient {
   func get(query: ClientQuery, source: FirestoreSource, completion: @escaping @Sendable (ViewResult) -> Void)

@@ -6,6 +6,7 @@
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 // Safe to share: every variable is touched on `queue` only.
 final class FirestoreClient: @unchecked Sendable {

@@ -1,5 +1,6 @@
 // The query parameters of REST as a query: `orderBy` and its friends.
 
+import JSON
 import NIOHTTP1
 import RealtimeModel
 

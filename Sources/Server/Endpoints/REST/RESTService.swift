@@ -1,6 +1,7 @@
 // Carries REST requests out. One request, one operation of the engine; the answer is encoded here, off the
 // event loop, so that a large tree does not hold up other connections.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine

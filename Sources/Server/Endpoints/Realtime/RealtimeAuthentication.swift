@@ -3,6 +3,7 @@
 //
 // Invariant: nothing is trusted unless the process was started as an emulator.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 

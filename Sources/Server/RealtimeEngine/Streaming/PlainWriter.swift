@@ -4,6 +4,7 @@
 // Invariant: what is held is the way to the current location, the indexes of the arrays on it, and one small value: most are,
 // and are written from one walk over the rows that they lie in.
 
+import JSON
 import OrderedStore
 import RealtimeModel
 

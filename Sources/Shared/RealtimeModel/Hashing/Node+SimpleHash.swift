@@ -2,6 +2,7 @@
 // is hashed names types and lists children in default order with their own hashes.
 
 import Crypto
+import JSON
 
 extension Node {
   /// The simple hash, base64 of a SHA-1; the empty string for the empty node.
@@ -135,32 +136,5 @@ struct HashText {
     var hasher = Insecure.SHA1()
     bytes.withUnsafeBytes { hasher.update(bufferPointer: $0) }
     return Base64.encode(hasher.finalize())
-  }
-}
-
-/// Standard base64 with padding.
-enum Base64 {
-  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-  static func encode(_ input: some Sequence<UInt8>) -> String {
-    var output: [UInt8] = []
-    var group: UInt32 = 0
-    var filled = 0
-    for byte in input {
-      group = group << 8 | UInt32(byte)
-      filled += 1
-      guard filled == 3 else { continue }
-      for shift in [18, 12, 6, 0] as [UInt32] { output.append(alphabet[Int(group >> shift & 63)]) }
-      group = 0
-      filled = 0
-    }
-    if filled > 0 {
-      group <<= UInt32(8 * (3 - filled))
-      for i in 0...3 {
-        let shift = UInt32(18 - 6 * i)
-        output.append(i <= filled ? alphabet[Int(group >> shift & 63)] : UInt8(ascii: "="))
-      }
-    }
-    return String(decoding: output, as: UTF8.self)
   }
 }

@@ -3,6 +3,8 @@
 // Invariant: what is accepted when validating could be stored and exported again unchanged, apart
 // from what a database never keeps (nulls, empty objects, array form).
 
+public import JSON
+
 extension JSONReader {
   /// How strictly data is taken.
   public enum NodeRules: Sendable {
@@ -111,22 +113,6 @@ extension JSONReader {
     return .object(children, priority: priority)
   }
 
-  /// The opening quote of the key whose colon ends just before `place`.
-  package func keyStart(before place: Int) -> Int {
-    var index = place - 1
-    while index > 0, base[index] != UInt8(ascii: "\"") { index -= 1 }
-    index -= 1
-    while index > 0 {
-      if base[index] == UInt8(ascii: "\"") {
-        var slashes = 0
-        while index - slashes > 0, base[index - slashes - 1] == UInt8(ascii: "\\") { slashes += 1 }
-        if slashes.isMultiple(of: 2) { break }
-      }
-      index -= 1
-    }
-    return max(index, 0)
-  }
-
   /// Reads what `.value` may hold: a scalar, a server value, or null, which counts as absent.
   private mutating func leafValue(
     _ rules: NodeRules, _ limits: RealtimeLimits
@@ -202,6 +188,13 @@ extension Node {
     }
     self = try result.get()
   }
+}
+
+extension JSONError.Code {
+  /// A key that no location may have.
+  public static let invalidKey = JSONError.Code(name: "invalid key")
+  /// A value that JSON can express and the data model cannot; ``JSONError/detail`` says why.
+  public static let invalidData = JSONError.Code(name: "invalid data")
 }
 
 extension JSONError {

@@ -1,6 +1,8 @@
 // Trees become JSON directly, in one of three forms. Invariant: the export form reads back as the
 // same tree; the plain form is what REST clients and snapshots see.
 
+public import JSON
+
 /// The forms in which a tree is written.
 public enum NodeFormat: Sendable {
   /// With priorities, never with arrays: the form of the wire and of backups.

@@ -1,5 +1,7 @@
 // Where tokens end in what has come, and what they say: the latter by the same reader as any other JSON.
 
+import JSON
+
 extension NodeStreamReader {
   /// The end of the string, number or word at the position; nil if it has not come whole.
   mutating func endOfScalar(_ first: UInt8) throws(RealtimeError) -> Int? {

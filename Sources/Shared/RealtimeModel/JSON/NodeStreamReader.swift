@@ -9,6 +9,8 @@
 //   3. Whether an object that lost what it held by that still holds something only they know: a priority is told as one
 //      that counts if so (``NodeStreamReader/Event/priority(_:_:)``).
 
+import JSON
+
 /// Reads one JSON text in export format piece by piece.
 ///
 /// ```swift

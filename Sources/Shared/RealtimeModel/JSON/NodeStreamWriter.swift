@@ -1,6 +1,8 @@
 // Rows become JSON while they are read: the way back of ``NodeStreamReader``. Invariant: what is held is the way to the
 // current leaf, and the text that nobody has taken yet.
 
+import JSON
+
 /// Writes one JSON text in export format from rows in the order in which a store keeps them.
 public struct NodeStreamWriter: Sendable {
   private var writer: JSONWriter

@@ -4,6 +4,8 @@
 // Differences from JSON: comments (`//`, `/* */`) wherever white space may stand, a comma behind the last member, and raw
 // line breaks and tabs in strings.
 
+import JSON
+
 /// Reads one rules file.
 struct RulesReader {
   /// Reading cannot go on.

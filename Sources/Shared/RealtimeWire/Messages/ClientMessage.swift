@@ -1,6 +1,7 @@
 // What a client may say in protocol v5, as types. Server and client share them: the client encodes
 // exactly what the server decodes.
 
+public import JSON
 public import RealtimeModel
 
 /// A message from a client to a server.

@@ -3,6 +3,7 @@
 // A request whose number can be told is always given, if need be as ``ClientAction/invalid``, so
 // that it is answered and the connection kept; only what is no message at all throws.
 
+import JSON
 public import RealtimeModel
 
 extension ClientMessage {

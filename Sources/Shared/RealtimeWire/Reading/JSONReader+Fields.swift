@@ -1,6 +1,7 @@
 // Fields that several messages share. A field of a wrong type is an error of the message's sender;
 // null counts as absent, since JavaScript sends it for what is undefined.
 
+import JSON
 import RealtimeModel
 
 extension JSONReader {

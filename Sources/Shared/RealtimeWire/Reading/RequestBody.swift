@@ -1,5 +1,6 @@
 // The body of a request: one set of fields for all actions, of which each action needs some.
 
+import JSON
 import RealtimeModel
 
 struct RequestBody {

@@ -1,6 +1,7 @@
 // The client's half: what a server sends, as types. Data is believed; unknown messages are given as
 // such, since newer servers may say more than we know.
 
+import JSON
 import RealtimeModel
 
 extension ServerMessage {

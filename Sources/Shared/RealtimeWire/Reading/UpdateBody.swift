@@ -1,5 +1,6 @@
 // The body of an update outside the socket protocol: the same object of relative paths, from REST.
 
+import JSON
 public import RealtimeModel
 
 /// Reads the bodies of updates.

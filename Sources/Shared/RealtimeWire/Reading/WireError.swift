@@ -1,6 +1,7 @@
 // Why a message could not be understood at all, so that not even an answer to it can be numbered.
 
-public import RealtimeModel
+public import JSON
+import RealtimeModel
 
 /// A message that is not one of the protocol's.
 public enum WireError: Error, Sendable, Equatable {

@@ -1,6 +1,7 @@
 // The client's half of writing. Fields come in the order in which servers read fastest:
 // number, action, body. Request paths start with a slash.
 
+import JSON
 public import RealtimeModel
 
 extension ClientMessage {

@@ -1,6 +1,7 @@
 // The text of a push, written once for all who get it. Clients number their filtered queries each
 // for themselves, so the number comes last: everything before it is shared.
 
+import JSON
 public import RealtimeModel
 
 /// A push of data but for the number of the query it goes to.

@@ -1,6 +1,7 @@
 // The server's half of writing. Every control message carries `d`, without which one client
 // ignores it; push paths have no leading slash.
 
+public import JSON
 public import RealtimeModel
 
 extension ServerMessage {

@@ -1,22 +1,26 @@
-// A lock and a condition over pthreads. The standard library's `Mutex` would raise the lowest macOS to 15 and has no
-// condition to wait on.
+// Guarded state: a value that is reachable only while its lock is held.
+//
+// The standard library's `Mutex` needs macOS 15 and iOS 18, and it has no condition variable.
+//
+// Invariant: `state` is read and written only while the lock is held.
 
 #if canImport(Darwin)
-  internal import Darwin
+  package import Darwin
 #elseif canImport(Musl)
-  internal import Musl
+  package import Musl
 #else
-  internal import Glibc
+  package import Glibc
 #endif
 
-/// State behind a lock, with a condition for those who wait for it to change.
-// Safety: `state` is only touched between lock and unlock of `mutex`.
+/// State behind a lock, with a condition variable to wait for changes of it.
+// SAFETY: `state` is touched only between lock and unlock of `mutex`, in this class.
 package final class Guarded<State>: @unchecked Sendable {
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let condition: UnsafeMutablePointer<pthread_cond_t>
-  private var state: State
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline let condition: UnsafeMutablePointer<pthread_cond_t>
+  @usableFromInline var state: State
 
   /// Guards an initial state.
+  @inlinable
   package init(_ state: sending State) {
     self.state = state
     mutex = .allocate(capacity: 1)
@@ -25,6 +29,7 @@ package final class Guarded<State>: @unchecked Sendable {
     pthread_cond_init(condition, nil)
   }
 
+  @inlinable
   deinit {
     pthread_mutex_destroy(mutex)
     pthread_cond_destroy(condition)
@@ -32,15 +37,19 @@ package final class Guarded<State>: @unchecked Sendable {
     condition.deallocate()
   }
 
-  /// Runs `body` with the state, alone. It must not block.
-  @inline(__always)
-  package func withLock<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
+  /// Runs `body` with exclusive access to the state. `body` must not block and must not lock again.
+  @inlinable @inline(__always)
+  package func withLock<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     return try body(&state)
   }
 
-  /// Runs `body` until it returns a result, waiting for a wake-up in between. Never on the cooperative pool.
+  /// Runs `body` until it returns a result; waits for a signal after each nil. It blocks the thread, so tasks of the
+  /// cooperative pool must not call it.
+  @inlinable
   package func wait<Result>(until body: (inout State) throws -> Result?) rethrows -> Result {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
@@ -50,7 +59,10 @@ package final class Guarded<State>: @unchecked Sendable {
     }
   }
 
-  /// Waits once, at most so many milliseconds, unless `body` returns a result before or after.
+  /// Waits for one signal, for at most `milliseconds`, unless `body` returns a result before.
+  ///
+  /// - Returns: the last result of `body`, which runs again after the wait.
+  @inlinable
   package func wait<Result>(milliseconds: Int, until body: (inout State) -> Result?) -> Result? {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
@@ -64,9 +76,9 @@ package final class Guarded<State>: @unchecked Sendable {
     return body(&state)
   }
 
-  /// Wakes one that waits.
+  /// Wakes one waiting thread.
   package func signal() { pthread_cond_signal(condition) }
 
-  /// Wakes all that wait.
+  /// Wakes all waiting threads.
   package func broadcast() { pthread_cond_broadcast(condition) }
 }

@@ -13,14 +13,13 @@
 /// // writer.bytes is {"r":7}
 /// ```
 public struct JSONWriter: Sendable {
-  /// What was written so far.
-  public private(set) var bytes: [UInt8]
-  private let pretty: Bool
-  private var depth = 0
+  @usableFromInline var buffer: [UInt8]
+  @usableFromInline let pretty: Bool
+  @usableFromInline var depth = 0
   /// Whether the next value or key needs a comma before it.
-  private var needsComma = false
+  @usableFromInline var needsComma = false
   /// Whether a key was written whose value is still to come.
-  private var afterKey = false
+  @usableFromInline var afterKey = false
 
   /// Creates a writer.
   ///
@@ -30,49 +29,52 @@ public struct JSONWriter: Sendable {
   ///   - capacity: how many bytes to make room for.
   public init(pretty: Bool = false, capacity: Int = 256) {
     self.pretty = pretty
-    bytes = []
-    bytes.reserveCapacity(capacity)
+    buffer = []
+    buffer.reserveCapacity(capacity)
   }
+
+  /// The bytes written so far.
+  @inlinable public var bytes: [UInt8] { buffer }
 
   // MARK: Values
 
   /// Writes `null`.
-  public mutating func null() { literal("null") }
+  @inlinable public mutating func null() { literal("null") }
 
   /// Writes `true` or `false`.
-  public mutating func bool(_ value: Bool) { literal(value ? "true" : "false") }
+  @inlinable public mutating func bool(_ value: Bool) { literal(value ? "true" : "false") }
 
   /// Writes an integer.
-  public mutating func int(_ value: Int64) {
+  @inlinable public mutating func int(_ value: Int64) {
     separate()
     digits(value)
   }
 
   /// Writes a number: an integer below 2^53 without a fraction, any other in its shortest form.
   /// What JSON cannot express, infinity and not-a-number, becomes `null`.
-  public mutating func double(_ value: Double) {
+  @inlinable public mutating func double(_ value: Double) {
     guard value.isFinite else { return null() }
     separate()
     if abs(value) < 0x1p53, let whole = Int64(exactly: value) { return digits(whole) }
-    bytes.append(contentsOf: value.description.utf8)
+    buffer.append(contentsOf: value.description.utf8)
   }
 
   /// Writes a string.
-  public mutating func string(_ value: String) {
+  @inlinable public mutating func string(_ value: String) {
     separate()
     quoted(value)
   }
 
   /// Writes bytes that are one JSON value already, such as a payload kept from before.
-  public mutating func raw(_ json: UnsafeRawBufferPointer) {
+  @inlinable public mutating func raw(_ json: UnsafeRawBufferPointer) {
     separate()
-    bytes.append(contentsOf: json)
+    buffer.append(contentsOf: json)
   }
 
   /// Writes bytes that are one JSON value already, such as a payload kept from before.
-  public mutating func raw(_ json: [UInt8]) {
+  @inlinable public mutating func raw(_ json: [UInt8]) {
     separate()
-    bytes.append(contentsOf: json)
+    buffer.append(contentsOf: json)
   }
 
   /// Writes any value.
@@ -100,79 +102,84 @@ public struct JSONWriter: Sendable {
   // MARK: Arrays and objects
 
   /// Opens an object.
-  public mutating func beginObject() { open(UInt8(ascii: "{")) }
+  @inlinable public mutating func beginObject() { open(UInt8(ascii: "{")) }
 
   /// Closes the innermost object.
-  public mutating func endObject() { close(UInt8(ascii: "}")) }
+  @inlinable public mutating func endObject() { close(UInt8(ascii: "}")) }
 
   /// Opens an array.
-  public mutating func beginArray() { open(UInt8(ascii: "[")) }
+  @inlinable public mutating func beginArray() { open(UInt8(ascii: "[")) }
 
   /// Closes the innermost array.
-  public mutating func endArray() { close(UInt8(ascii: "]")) }
+  @inlinable public mutating func endArray() { close(UInt8(ascii: "]")) }
 
   /// Writes the name of the next member of the innermost object.
-  public mutating func key(_ name: String) {
+  @inlinable public mutating func key(_ name: String) {
     separate()
     quoted(name)
     if pretty {
-      bytes.append(contentsOf: [0x20, 0x3A, 0x20])
+      buffer.append(contentsOf: [0x20, 0x3A, 0x20])
     } else {
-      bytes.append(0x3A)
+      buffer.append(0x3A)
     }
     needsComma = false
     afterKey = true
   }
 
   /// Writes a line feed, with which the product ends pretty texts.
-  public mutating func lineFeed() { bytes.append(0x0A) }
+  public mutating func lineFeed() { buffer.append(0x0A) }
 
   /// Takes what was written since the last call; what comes later goes on behind it.
   public mutating func take() -> [UInt8] {
-    let taken = bytes
-    bytes.removeAll(keepingCapacity: false)
+    let taken = buffer
+    buffer.removeAll(keepingCapacity: false)
     return taken
   }
 
   // MARK: Bytes
 
-  @inline(__always)
-  private mutating func separate() {
-    if needsComma { bytes.append(0x2C) }
+  @inlinable @inline(__always)
+  mutating func separate() {
+    if needsComma { buffer.append(0x2C) }
     if pretty, depth > 0, !afterKey { newLine() }
     needsComma = true
     afterKey = false
   }
 
-  private mutating func open(_ byte: UInt8) {
+  @inlinable
+  mutating func open(_ byte: UInt8) {
     separate()
-    bytes.append(byte)
+    buffer.append(byte)
     depth += 1
     needsComma = false
   }
 
-  private mutating func close(_ byte: UInt8) {
+  @inlinable
+  mutating func close(_ byte: UInt8) {
     depth -= 1
     if pretty, needsComma { newLine() }
-    bytes.append(byte)
+    buffer.append(byte)
     needsComma = true
     afterKey = false
   }
 
-  private mutating func newLine() {
-    bytes.append(0x0A)
-    for _ in 0..<max(depth, 0) { bytes.append(contentsOf: [0x20, 0x20]) }
+  @usableFromInline
+  mutating func newLine() {
+    buffer.append(0x0A)
+    for _ in 0..<max(depth, 0) { buffer.append(contentsOf: [0x20, 0x20]) }
   }
 
-  private mutating func literal(_ text: StaticString) {
+  @inlinable
+  mutating func literal(_ text: StaticString) {
     separate()
-    bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    buffer.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
-  private mutating func digits(_ value: Int64) {
+  @usableFromInline
+  mutating func digits(_ value: Int64) {
     var rest = value.magnitude
-    if value < 0 { bytes.append(UInt8(ascii: "-")) }
-    if rest < 10 { return bytes.append(UInt8(ascii: "0") + UInt8(rest)) }
+    if value < 0 { buffer.append(UInt8(ascii: "-")) }
+    if rest < 10 { return buffer.append(UInt8(ascii: "0") + UInt8(rest)) }
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) {
       (space: UnsafeMutableBufferPointer<UInt8>) in
       var index = 20
@@ -181,14 +188,15 @@ public struct JSONWriter: Sendable {
         space[index] = UInt8(ascii: "0") + UInt8(rest % 10)
         rest /= 10
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: space[index..<20]))
+      buffer.append(contentsOf: UnsafeBufferPointer(rebasing: space[index..<20]))
     }
   }
 
-  private mutating func quoted(_ text: String) {
+  @usableFromInline
+  mutating func quoted(_ text: String) {
     var text = text
     text.withUTF8 { (utf8: UnsafeBufferPointer<UInt8>) in
-      bytes.append(UInt8(ascii: "\""))
+      buffer.append(UInt8(ascii: "\""))
       var start = 0
       var index = 0
       while index < utf8.count {
@@ -197,28 +205,28 @@ public struct JSONWriter: Sendable {
           index += 1
           continue
         }
-        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
+        buffer.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
         escape(byte)
         index += 1
         start = index
       }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<utf8.count]))
-      bytes.append(UInt8(ascii: "\""))
+      buffer.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<utf8.count]))
+      buffer.append(UInt8(ascii: "\""))
     }
   }
 
   private mutating func escape(_ byte: UInt8) {
-    bytes.append(UInt8(ascii: "\\"))
+    buffer.append(UInt8(ascii: "\\"))
     switch byte {
-    case 0x08: bytes.append(UInt8(ascii: "b"))
-    case 0x09: bytes.append(UInt8(ascii: "t"))
-    case 0x0A: bytes.append(UInt8(ascii: "n"))
-    case 0x0C: bytes.append(UInt8(ascii: "f"))
-    case 0x0D: bytes.append(UInt8(ascii: "r"))
-    case 0x22, 0x5C: bytes.append(byte)
+    case 0x08: buffer.append(UInt8(ascii: "b"))
+    case 0x09: buffer.append(UInt8(ascii: "t"))
+    case 0x0A: buffer.append(UInt8(ascii: "n"))
+    case 0x0C: buffer.append(UInt8(ascii: "f"))
+    case 0x0D: buffer.append(UInt8(ascii: "r"))
+    case 0x22, 0x5C: buffer.append(byte)
     default:
       let digits = Array("0123456789abcdef".utf8)
-      bytes.append(contentsOf: [
+      buffer.append(contentsOf: [
         UInt8(ascii: "u"), 0x30, 0x30, digits[Int(byte >> 4)], digits[Int(byte & 15)],
       ])
     }

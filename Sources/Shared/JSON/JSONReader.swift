@@ -42,13 +42,11 @@ public struct JSONReader: ~Copyable {
 
   @usableFromInline let base: UnsafePointer<UInt8>
   @usableFromInline let count: Int
-  /// The offset of the next byte.
-  public internal(set) var offset: Int = 0
-  /// How many arrays and objects are open.
-  public private(set) var depth: Int = 0
-  let limits: JSONLimits
-  /// Whether the innermost array or object was opened and nothing of it read yet.
-  private var isFirst = false
+  @usableFromInline var position = 0
+  @usableFromInline var openCount = 0
+  @usableFromInline let limits: JSONLimits
+  /// Whether the innermost array or object was opened and nothing of it was read yet.
+  @usableFromInline var isFirst = false
 
   /// Stands in for the base address of an empty text.
   private static let nothing: StaticString = ""
@@ -66,18 +64,24 @@ public struct JSONReader: ~Copyable {
     self.limits = limits
   }
 
+  /// The offset of the next byte.
+  @inlinable public var offset: Int { position }
+
+  /// The number of open arrays and objects.
+  @inlinable public var depth: Int { openCount }
+
   // MARK: Bytes
 
   /// The next byte that is not white space, which is not consumed.
-  @inline(__always)
+  @inlinable @inline(__always)
   mutating func peek() throws(JSONError) -> UInt8 {
-    while offset < count {
-      let byte = base[offset]
+    while position < count {
+      let byte = base[position]
       if byte > 0x20 { return byte }
       guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else {
-        throw JSONError(.unexpectedByte, at: offset)
+        throw JSONError(.unexpectedByte, at: position)
       }
-      offset += 1
+      position += 1
     }
     throw JSONError(.unexpectedEnd, at: count)
   }
@@ -87,16 +91,16 @@ public struct JSONReader: ~Copyable {
   /// For texts that hold more than JSON, such as a query parameter `value,"key"`.
   public mutating func consume(_ byte: UInt8) throws(JSONError) -> Bool {
     guard try !isAtEnd(), try peek() == byte else { return false }
-    offset += 1
+    position += 1
     return true
   }
 
   /// Whether only white space is left.
-  public mutating func isAtEnd() throws(JSONError) -> Bool {
-    while offset < count {
-      let byte = base[offset]
+  @inlinable public mutating func isAtEnd() throws(JSONError) -> Bool {
+    while position < count {
+      let byte = base[position]
       guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return false }
-      offset += 1
+      position += 1
     }
     return true
   }
@@ -104,20 +108,20 @@ public struct JSONReader: ~Copyable {
   /// Ends the text: nothing but white space may be left.
   ///
   /// - Throws: ``JSONError/Code/trailingBytes``.
-  public mutating func finish() throws(JSONError) {
-    guard try isAtEnd() else { throw JSONError(.trailingBytes, at: offset) }
+  @inlinable public mutating func finish() throws(JSONError) {
+    guard try isAtEnd() else { throw JSONError(.trailingBytes, at: position) }
   }
 
   /// Goes back to an offset that was read from ``offset`` just before a value at the same depth.
-  public mutating func rewind(to offset: Int) {
-    self.offset = min(max(offset, 0), count)
+  @inlinable public mutating func rewind(to offset: Int) {
+    position = min(max(offset, 0), count)
     isFirst = false
   }
 
   // MARK: Values
 
   /// The kind of the next value, which is not consumed.
-  public mutating func peekKind() throws(JSONError) -> Kind {
+  @inlinable public mutating func peekKind() throws(JSONError) -> Kind {
     switch try peek() {
     case UInt8(ascii: "\""): return .string
     case UInt8(ascii: "{"): return .object
@@ -125,20 +129,20 @@ public struct JSONReader: ~Copyable {
     case UInt8(ascii: "t"), UInt8(ascii: "f"): return .bool
     case UInt8(ascii: "n"): return .null
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number
-    default: throw JSONError(.unexpectedByte, at: offset)
+    default: throw JSONError(.unexpectedByte, at: position)
     }
   }
 
   /// Reads `null`.
-  public mutating func readNull() throws(JSONError) {
+  @inlinable public mutating func readNull() throws(JSONError) {
     try expect(.null)
     try literal("null")
   }
 
   /// Reads `true` or `false`.
-  public mutating func readBool() throws(JSONError) -> Bool {
+  @inlinable public mutating func readBool() throws(JSONError) -> Bool {
     try expect(.bool)
-    if base[offset] == UInt8(ascii: "t") {
+    if base[position] == UInt8(ascii: "t") {
       try literal("true")
       return true
     }
@@ -147,48 +151,48 @@ public struct JSONReader: ~Copyable {
   }
 
   /// Reads a string.
-  public mutating func readString() throws(JSONError) -> String {
+  @inlinable public mutating func readString() throws(JSONError) -> String {
     try expect(.string)
     isFirst = false
-    offset += 1
+    position += 1
     return try stringBody()
   }
 
   /// Reads a number.
-  public mutating func readNumber() throws(JSONError) -> Number {
+  @inlinable public mutating func readNumber() throws(JSONError) -> Number {
     try expect(.number)
     isFirst = false
     return try numberBody()
   }
 
-  @inline(__always)
-  private mutating func expect(_ kind: Kind) throws(JSONError) {
-    guard try peekKind() == kind else { throw JSONError(.unexpectedType, at: offset) }
+  @inlinable @inline(__always)
+  mutating func expect(_ kind: Kind) throws(JSONError) {
+    guard try peekKind() == kind else { throw JSONError(.unexpectedType, at: position) }
   }
 
-  @inline(__always)
-  private mutating func literal(_ text: StaticString) throws(JSONError) {
+  @inlinable @inline(__always)
+  mutating func literal(_ text: StaticString) throws(JSONError) {
     let length = text.utf8CodeUnitCount
     for index in 0..<length {
-      guard offset + index < count else { throw JSONError(.unexpectedEnd, at: count) }
-      guard base[offset + index] == text.utf8Start[index] else {
-        throw JSONError(.unexpectedByte, at: offset + index)
+      guard position + index < count else { throw JSONError(.unexpectedEnd, at: count) }
+      guard base[position + index] == text.utf8Start[index] else {
+        throw JSONError(.unexpectedByte, at: position + index)
       }
     }
-    offset += length
+    position += length
     isFirst = false
   }
 
   // MARK: Arrays and objects
 
   /// Opens an object; read it with ``nextKey()``.
-  public mutating func beginObject() throws(JSONError) {
+  @inlinable public mutating func beginObject() throws(JSONError) {
     try expect(.object)
     try open()
   }
 
   /// Opens an array; read it with ``nextElement()``.
-  public mutating func beginArray() throws(JSONError) {
+  @inlinable public mutating func beginArray() throws(JSONError) {
     try expect(.array)
     try open()
   }
@@ -196,44 +200,44 @@ public struct JSONReader: ~Copyable {
   /// Reads the innermost object's next key and the colon after it; `nil` when the object ends.
   ///
   /// After a key its value must be read or skipped. Names that appear twice are given twice.
-  public mutating func nextKey() throws(JSONError) -> String? {
+  @inlinable public mutating func nextKey() throws(JSONError) -> String? {
     guard try next(before: UInt8(ascii: "}")) else { return nil }
-    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: offset) }
-    offset += 1
+    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
+    position += 1
     let key = try stringBody()
-    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: offset) }
-    offset += 1
+    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: position) }
+    position += 1
     return key
   }
 
   /// Whether the innermost array has another element, which must then be read or skipped.
-  public mutating func nextElement() throws(JSONError) -> Bool {
+  @inlinable public mutating func nextElement() throws(JSONError) -> Bool {
     try next(before: UInt8(ascii: "]"))
   }
 
-  @inline(__always)
-  private mutating func open() throws(JSONError) {
-    guard depth < limits.depth else { throw JSONError(.tooDeep, at: offset) }
-    offset += 1
-    depth += 1
+  @inlinable @inline(__always)
+  mutating func open() throws(JSONError) {
+    guard openCount < limits.depth else { throw JSONError(.tooDeep, at: position) }
+    position += 1
+    openCount += 1
     isFirst = true
   }
 
   /// Steps over the comma before the next member; `false` at the closing byte, which it consumes.
-  @inline(__always)
-  private mutating func next(before closing: UInt8) throws(JSONError) -> Bool {
+  @inlinable @inline(__always)
+  mutating func next(before closing: UInt8) throws(JSONError) -> Bool {
     let byte = try peek()
     if byte == closing {
-      offset += 1
-      depth -= 1
+      position += 1
+      openCount -= 1
       isFirst = false
       return false
     }
     if isFirst {
       isFirst = false
     } else {
-      guard byte == UInt8(ascii: ",") else { throw JSONError(.unexpectedByte, at: offset) }
-      offset += 1
+      guard byte == UInt8(ascii: ",") else { throw JSONError(.unexpectedByte, at: position) }
+      position += 1
       // A comma right before the closing byte is caught by whoever reads the value.
     }
     return true
@@ -273,14 +277,14 @@ public struct JSONReader: ~Copyable {
   @discardableResult
   public mutating func skipValue() throws(JSONError) -> Range<Int> {
     let kind = try peekKind()
-    let start = offset
+    let start = position
     switch kind {
     case .null: try literal("null")
     case .bool: _ = try readBool()
     case .number: _ = try readNumber()
     case .string:
       isFirst = false
-      offset += 1
+      position += 1
       try skipStringBody()
     case .array:
       try open()
@@ -289,16 +293,34 @@ public struct JSONReader: ~Copyable {
       try open()
       while try skipKey() { try skipValue() }
     }
-    return start..<offset
+    return start..<position
   }
 
   private mutating func skipKey() throws(JSONError) -> Bool {
     guard try next(before: UInt8(ascii: "}")) else { return false }
-    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: offset) }
-    offset += 1
+    guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
+    position += 1
     try skipStringBody()
-    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: offset) }
-    offset += 1
+    guard try peek() == UInt8(ascii: ":") else { throw JSONError(.unexpectedByte, at: position) }
+    position += 1
     return true
+  }
+
+  // MARK: Errors
+
+  /// The opening quote of the key whose colon ends just before `place`.
+  package func keyStart(before place: Int) -> Int {
+    var index = place - 1
+    while index > 0, base[index] != UInt8(ascii: "\"") { index -= 1 }
+    index -= 1
+    while index > 0 {
+      if base[index] == UInt8(ascii: "\"") {
+        var slashes = 0
+        while index - slashes > 0, base[index - slashes - 1] == UInt8(ascii: "\\") { slashes += 1 }
+        if slashes.isMultiple(of: 2) { break }
+      }
+      index -= 1
+    }
+    return max(index, 0)
   }
 }

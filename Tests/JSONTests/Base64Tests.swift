@@ -1,8 +1,7 @@
 // Base64 against RFC 4648's test vectors, and against itself.
 
+import JSON
 import Testing
-
-@testable import Endpoints
 
 @Suite("Base64")
 struct Base64Tests {

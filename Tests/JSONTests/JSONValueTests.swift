@@ -1,11 +1,12 @@
-import RealtimeModel
+import JSON
+import RandomModels
 import Testing
 
 @Suite("JSON as a value")
 struct JSONValueTests {
   @Test("random values read back as they were written, plain and pretty")
   func roundTrip() throws {
-    var random = JSONRandom(seed: 1)
+    var random = RandomJSON(seed: 1)
     for _ in 0..<3000 {
       let value = random.value()
       #expect(try JSONValue(json: value.json()) == value)
@@ -15,7 +16,7 @@ struct JSONValueTests {
 
   @Test("a text cut short anywhere is refused, whatever was cut")
   func everyPrefixIsRefused() throws {
-    var random = JSONRandom(seed: 2)
+    var random = RandomJSON(seed: 2)
     for _ in 0..<200 {
       let bytes = JSONValue.array([random.value(depth: 3)]).json()
       for length in 0..<bytes.count {
@@ -26,7 +27,7 @@ struct JSONValueTests {
 
   @Test("any byte exchanged for any other gives a value or an error with an offset inside the text")
   func damage() throws {
-    var random = JSONRandom(seed: 3)
+    var random = RandomJSON(seed: 3)
     for _ in 0..<4000 {
       var bytes = random.value(depth: 2).json()
       for _ in 0...random.below(3) {
@@ -44,7 +45,7 @@ struct JSONValueTests {
 
   @Test("skipping a value accepts and refuses exactly what reading it does")
   func skippingAgreesWithReading() throws {
-    var random = JSONRandom(seed: 4)
+    var random = RandomJSON(seed: 4)
     for round in 0..<3000 {
       var bytes = random.value(depth: 2).json()
       if round % 2 == 0 { bytes[random.below(bytes.count)] = UInt8(random.below(256)) }
@@ -166,7 +167,7 @@ struct JSONNumberTests {
 
   @Test("the nearest double is read, as the standard library reads it")
   func nearest() throws {
-    var random = JSONRandom(seed: 5)
+    var random = RandomJSON(seed: 5)
     for _ in 0..<5000 {
       let digits = (0..<(1 + random.below(24))).map { _ in String(random.below(10)) }.joined()
       let text = "\(1 + random.below(9)).\(digits)e\(random.below(640) - 330)"

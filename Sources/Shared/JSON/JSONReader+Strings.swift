@@ -38,11 +38,12 @@ extension JSONReader {
   }
 
   /// Reads the rest of a string whose opening quote is consumed.
+  @usableFromInline
   mutating func stringBody() throws(JSONError) -> String {
-    let run = plainRun(from: offset)
-    if offset + run < count, base[offset + run] == UInt8(ascii: "\"") {
-      let text = String(decoding: UnsafeBufferPointer(start: base + offset, count: run), as: UTF8.self)
-      offset += run + 1
+    let run = plainRun(from: position)
+    if position + run < count, base[position + run] == UInt8(ascii: "\"") {
+      let text = String(decoding: UnsafeBufferPointer(start: base + position, count: run), as: UTF8.self)
+      position += run + 1
       return text
     }
     return try stringBodySlowly(afterRun: run)
@@ -50,36 +51,36 @@ extension JSONReader {
 
   @inline(never)
   private mutating func stringBodySlowly(afterRun run: Int) throws(JSONError) -> String {
-    let start = offset
-    offset += run
+    let start = position
+    position += run
     // Without escapes the bytes are the string; find that out while validating them.
     while true {
-      guard offset < count else { throw JSONError(.unexpectedEnd, at: count) }
-      let byte = base[offset]
+      guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+      let byte = base[position]
       if byte == UInt8(ascii: "\"") {
-        let bytes = UnsafeBufferPointer(start: base + start, count: offset - start)
-        offset += 1
+        let bytes = UnsafeBufferPointer(start: base + start, count: position - start)
+        position += 1
         return String(decoding: bytes, as: UTF8.self)
       }
       if byte == UInt8(ascii: "\\") { break }
       try skipRaw(byte)
     }
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(offset - start + 64)
-    bytes.append(contentsOf: UnsafeBufferPointer(start: base + start, count: offset - start))
+    bytes.reserveCapacity(position - start + 64)
+    bytes.append(contentsOf: UnsafeBufferPointer(start: base + start, count: position - start))
     while true {
-      guard offset < count else { throw JSONError(.unexpectedEnd, at: count) }
-      let byte = base[offset]
+      guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+      let byte = base[position]
       if byte == UInt8(ascii: "\"") {
-        offset += 1
+        position += 1
         return String(decoding: bytes, as: UTF8.self)
       }
       if byte == UInt8(ascii: "\\") {
         try escape { unit in bytes.append(unit) }
       } else {
-        let from = offset
+        let from = position
         try skipRaw(byte)
-        bytes.append(contentsOf: UnsafeBufferPointer(start: base + from, count: offset - from))
+        bytes.append(contentsOf: UnsafeBufferPointer(start: base + from, count: position - from))
       }
     }
   }
@@ -87,11 +88,11 @@ extension JSONReader {
   /// Steps over the rest of a string whose opening quote is consumed, checking it in full.
   mutating func skipStringBody() throws(JSONError) {
     while true {
-      offset += plainRun(from: offset)
-      guard offset < count else { throw JSONError(.unexpectedEnd, at: count) }
-      let byte = base[offset]
+      position += plainRun(from: position)
+      guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
+      let byte = base[position]
       if byte == UInt8(ascii: "\"") {
-        offset += 1
+        position += 1
         return
       }
       if byte == UInt8(ascii: "\\") {
@@ -105,11 +106,11 @@ extension JSONReader {
   /// Steps over what is neither a quote nor a backslash: a run of ASCII, or one scalar beyond it.
   @inline(__always)
   private mutating func skipRaw(_ byte: UInt8) throws(JSONError) {
-    if byte < 0x20 { throw JSONError(.controlCharacter, at: offset) }
+    if byte < 0x20 { throw JSONError(.controlCharacter, at: position) }
     if byte < 0x80 {
-      offset += plainRun(from: offset)
+      position += plainRun(from: position)
     } else {
-      offset += try scalarLength(byte)
+      position += try scalarLength(byte)
     }
   }
 
@@ -125,12 +126,12 @@ extension JSONReader {
     case 0xF0: (length, second) = (4, 0x90...0xBF)
     case 0xF4: (length, second) = (4, 0x80...0x8F)
     case 0xF1...0xF3: length = 4
-    default: throw JSONError(.invalidUTF8, at: offset)
+    default: throw JSONError(.invalidUTF8, at: position)
     }
-    guard offset + length <= count else { throw JSONError(.invalidUTF8, at: offset) }
-    guard second.contains(base[offset + 1]) else { throw JSONError(.invalidUTF8, at: offset) }
-    for index in 2..<max(length, 2) where base[offset + index] & 0xC0 != 0x80 {
-      throw JSONError(.invalidUTF8, at: offset)
+    guard position + length <= count else { throw JSONError(.invalidUTF8, at: position) }
+    guard second.contains(base[position + 1]) else { throw JSONError(.invalidUTF8, at: position) }
+    for index in 2..<max(length, 2) where base[position + index] & 0xC0 != 0x80 {
+      throw JSONError(.invalidUTF8, at: position)
     }
     return length
   }
@@ -138,8 +139,8 @@ extension JSONReader {
   /// Reads the escape at `offset` and gives the UTF-8 of what it stands for.
   @inline(__always)
   private mutating func escape(_ emit: (UInt8) -> Void) throws(JSONError) {
-    guard offset + 1 < count else { throw JSONError(.unexpectedEnd, at: count) }
-    switch base[offset + 1] {
+    guard position + 1 < count else { throw JSONError(.unexpectedEnd, at: count) }
+    switch base[position + 1] {
     case UInt8(ascii: "\""): emit(0x22)
     case UInt8(ascii: "\\"): emit(0x5C)
     case UInt8(ascii: "/"): emit(0x2F)
@@ -151,18 +152,18 @@ extension JSONReader {
     case UInt8(ascii: "u"):
       for unit in UTF8.encode(try escapedScalar()) ?? UTF8.encodedReplacementCharacter { emit(unit) }
       return
-    default: throw JSONError(.invalidEscape, at: offset)
+    default: throw JSONError(.invalidEscape, at: position)
     }
-    offset += 2
+    position += 2
   }
 
   /// Reads `\uXXXX`, or two of them that make a surrogate pair.
   private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
-    let start = offset
+    let start = position
     let first = UInt32(try hexadecimal())
     if let scalar = Unicode.Scalar(first) { return scalar }
-    guard first < 0xDC00, offset + 1 < count, base[offset] == UInt8(ascii: "\\"),
-      base[offset + 1] == UInt8(ascii: "u")
+    guard first < 0xDC00, position + 1 < count, base[position] == UInt8(ascii: "\\"),
+      base[position + 1] == UInt8(ascii: "u")
     else { throw JSONError(.loneSurrogate, at: start) }
     let second = UInt32(try hexadecimal())
     guard (0xDC00...0xDFFF).contains(second),
@@ -173,9 +174,9 @@ extension JSONReader {
 
   /// Consumes `\uXXXX` and gives its value.
   private mutating func hexadecimal() throws(JSONError) -> UInt16 {
-    guard offset + 6 <= count else { throw JSONError(.unexpectedEnd, at: count) }
+    guard position + 6 <= count else { throw JSONError(.unexpectedEnd, at: count) }
     var value: UInt16 = 0
-    for index in (offset + 2)..<(offset + 6) {
+    for index in (position + 2)..<(position + 6) {
       let byte = base[index]
       let digit: UInt8
       switch byte {
@@ -186,7 +187,7 @@ extension JSONReader {
       }
       value = value << 4 | UInt16(digit)
     }
-    offset += 6
+    position += 6
     return value
   }
 }

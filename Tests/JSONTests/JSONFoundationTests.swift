@@ -1,8 +1,8 @@
 // JSON against Foundation's: what one writes the other reads as the same value, for any value.
 
 import Foundation
+import JSON
 import RandomModels
-import RealtimeModel
 import Testing
 
 @Suite("JSON and Foundation", .timeLimit(.minutes(10)))
@@ -59,7 +59,7 @@ struct JSONFoundationTests {
 
   @Test("Foundation reads what this writes as the same value, plain and pretty", arguments: 0..<8)
   func written(seed: Int) throws {
-    var random = JSONRandom(seed: UInt64(seed) &+ 70)
+    var random = RandomJSON(seed: UInt64(seed) &+ 70)
     for _ in 0..<250 {
       let value = random.value()
       if hasEquivalentNames(value) { continue }
@@ -73,7 +73,7 @@ struct JSONFoundationTests {
 
   @Test("this reads what Foundation writes as the same value", arguments: 0..<8)
   func read(seed: Int) throws {
-    var random = JSONRandom(seed: UInt64(seed) &+ 170)
+    var random = RandomJSON(seed: UInt64(seed) &+ 170)
     for _ in 0..<250 {
       let value = random.value()
       if hasEquivalentNames(value) { continue }

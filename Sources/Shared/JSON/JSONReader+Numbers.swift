@@ -9,33 +9,34 @@ extension JSONReader {
   ]
 
   /// Reads the number at `offset`, whose first byte is a digit or a minus.
+  @usableFromInline
   mutating func numberBody() throws(JSONError) -> Number {
-    let start = offset
-    let isNegative = base[offset] == UInt8(ascii: "-")
-    if isNegative { offset += 1 }
+    let start = position
+    let isNegative = base[position] == UInt8(ascii: "-")
+    if isNegative { position += 1 }
 
     // The digits as one integer, as far as it fits, and the power of ten that scales it.
     var mantissa: UInt64 = 0
     var fits = true
     var scale = 0
-    let wholeStart = offset
+    let wholeStart = position
     digits(into: &mantissa, &fits)
-    let whole = offset - wholeStart
+    let whole = position - wholeStart
     guard whole > 0 else {
-      throw offset < count ? JSONError(.invalidNumber, at: offset) : JSONError(.unexpectedEnd, at: count)
+      throw position < count ? JSONError(.invalidNumber, at: position) : JSONError(.unexpectedEnd, at: count)
     }
     if whole > 1, base[wholeStart] == UInt8(ascii: "0") { throw JSONError(.invalidNumber, at: wholeStart) }
 
     var isInteger = true
-    if offset < count, base[offset] == UInt8(ascii: ".") {
+    if position < count, base[position] == UInt8(ascii: ".") {
       isInteger = false
-      offset += 1
-      let from = offset
+      position += 1
+      let from = position
       digits(into: &mantissa, &fits)
-      scale = from - offset
-      guard offset > from else { throw endOrInvalid() }
+      scale = from - position
+      guard position > from else { throw endOrInvalid() }
     }
-    if offset < count, base[offset] | 0x20 == UInt8(ascii: "e") {
+    if position < count, base[position] | 0x20 == UInt8(ascii: "e") {
       isInteger = false
       scale += try exponent()
     }
@@ -53,42 +54,42 @@ extension JSONReader {
       return .double(isNegative ? -value : value)
     }
     let text = String(
-      decoding: UnsafeBufferPointer(start: base + start, count: offset - start), as: UTF8.self)
+      decoding: UnsafeBufferPointer(start: base + start, count: position - start), as: UTF8.self)
     guard let value = Double(text), value.isFinite else { throw JSONError(.numberOutOfRange, at: start) }
     return .double(value == 0 ? 0 : value)
   }
 
   @inline(__always)
   private mutating func digits(into mantissa: inout UInt64, _ fits: inout Bool) {
-    while offset < count {
-      let digit = base[offset] &- UInt8(ascii: "0")
+    while position < count {
+      let digit = base[position] &- UInt8(ascii: "0")
       guard digit < 10 else { return }
       let (tens, overflow) = mantissa.multipliedReportingOverflow(by: 10)
       let (sum, carry) = tens.addingReportingOverflow(UInt64(digit))
       if overflow || carry { fits = false } else { mantissa = sum }
-      offset += 1
+      position += 1
     }
   }
 
   /// Reads `e`, an optional sign and digits; exponents beyond any double are cut to ±100,000.
   private mutating func exponent() throws(JSONError) -> Int {
-    offset += 1
+    position += 1
     var isNegative = false
-    if offset < count, base[offset] == UInt8(ascii: "-") || base[offset] == UInt8(ascii: "+") {
-      isNegative = base[offset] == UInt8(ascii: "-")
-      offset += 1
+    if position < count, base[position] == UInt8(ascii: "-") || base[position] == UInt8(ascii: "+") {
+      isNegative = base[position] == UInt8(ascii: "-")
+      position += 1
     }
-    let from = offset
+    let from = position
     var value = 0
-    while offset < count, base[offset] &- UInt8(ascii: "0") < 10 {
-      value = min(value * 10 + Int(base[offset] &- UInt8(ascii: "0")), 100_000)
-      offset += 1
+    while position < count, base[position] &- UInt8(ascii: "0") < 10 {
+      value = min(value * 10 + Int(base[position] &- UInt8(ascii: "0")), 100_000)
+      position += 1
     }
-    guard offset > from else { throw endOrInvalid() }
+    guard position > from else { throw endOrInvalid() }
     return isNegative ? -value : value
   }
 
   private func endOrInvalid() -> JSONError {
-    offset < count ? JSONError(.invalidNumber, at: offset) : JSONError(.unexpectedEnd, at: count)
+    position < count ? JSONError(.invalidNumber, at: position) : JSONError(.unexpectedEnd, at: count)
   }
 }

@@ -34,10 +34,6 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     public static let tooLarge = Code(name: "text too large")
     /// A value of another type than the reader's caller asked for.
     public static let unexpectedType = Code(name: "value of another type expected")
-    /// A key that no location may have.
-    public static let invalidKey = Code(name: "invalid key")
-    /// A value that JSON can express and the data model cannot; ``JSONError/detail`` says why.
-    public static let invalidData = Code(name: "invalid data")
   }
 
   /// What is wrong.

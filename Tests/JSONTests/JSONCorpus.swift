@@ -1,6 +1,6 @@
 // Texts that parsers commonly get wrong, with what they mean or why they are refused.
 
-import RealtimeModel
+import JSON
 
 enum Corpus {
   static let accepted: [(String, JSONValue)] = [

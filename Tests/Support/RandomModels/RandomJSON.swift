@@ -1,19 +1,18 @@
 // Random JSON values from a seed, weighted towards what parsers get wrong.
 
-import RandomModels
-import RealtimeModel
+package import JSON
 
 /// A source of random JSON values.
-struct JSONRandom: RandomNumberGenerator {
-  var random: SeededGenerator
+package struct RandomJSON: RandomNumberGenerator {
+  package var random: SeededGenerator
 
-  init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+  package init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  mutating func next() -> UInt64 { random.next() }
+  package mutating func next() -> UInt64 { random.next() }
 
-  mutating func below(_ bound: Int) -> Int { random.below(bound) }
+  package mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-  mutating func text() -> String {
+  package mutating func text() -> String {
     let alphabet: [Unicode.Scalar] = [
       "a", "Z", "0", "9", " ", "\"", "\\", "/", "\n", "\t", "\u{0}", "\u{1F}", "\u{7F}", "\u{80}", "é",
       "\u{301}", "\u{7FF}", "\u{800}", "\u{D7FF}", "\u{E000}", "\u{FFFD}", "\u{FFFF}", "😀", "\u{10FFFF}",
@@ -26,7 +25,7 @@ struct JSONRandom: RandomNumberGenerator {
     return text
   }
 
-  mutating func number() -> JSONValue {
+  package mutating func number() -> JSONValue {
     switch below(6) {
     case 0: return .int(Int64(below(2000)) - 1000)
     case 1: return .int(Int64(bitPattern: next()))
@@ -38,7 +37,7 @@ struct JSONRandom: RandomNumberGenerator {
     }
   }
 
-  mutating func value(depth: Int = 0) -> JSONValue {
+  package mutating func value(depth: Int = 0) -> JSONValue {
     switch below(depth > 4 ? 5 : 8) {
     case 0: return .null
     case 1: return .bool(below(2) == 0)
