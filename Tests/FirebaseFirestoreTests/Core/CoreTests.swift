@@ -44,7 +44,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   func aViewShowsWhatANaiveComputationShows(limit: Int?, last: Bool) {
     var random = SplitMix(seed: 42)
     let query = query(limit: limit, last: last)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var shown: [DocumentName] = []
     for round in 1...200 {
@@ -89,7 +89,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")
     let query = query(limit: limit)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var list: [String] = []
     for round in 1...150 {

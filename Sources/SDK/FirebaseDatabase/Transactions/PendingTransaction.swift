@@ -16,7 +16,7 @@ struct TransactionOutcome: Sendable {
 }
 
 /// A transaction that is not finished.
-final class Transaction {
+final class PendingTransaction {
   enum Status: Equatable {
     /// Ran, and may be sent.
     case run
@@ -36,7 +36,7 @@ final class Transaction {
   let update: @Sendable (Node) -> TransactionDecision
   let completion: @Sendable (TransactionOutcome) -> Void
   /// Keeps the location listened to while the transaction lasts.
-  let watcher: Registration
+  let watcher: ObserverRegistration
 
   var status = Status.run
   var tries = 0
@@ -48,7 +48,8 @@ final class Transaction {
   var estimate: Node
 
   init(
-    order: Int, path: Path, isVisible: Bool, watcher: Registration, writeID: Int, input: Node, output: Node,
+    order: Int, path: Path, isVisible: Bool, watcher: ObserverRegistration, writeID: Int, input: Node,
+    output: Node,
     estimate: Node, update: @escaping @Sendable (Node) -> TransactionDecision,
     completion: @escaping @Sendable (TransactionOutcome) -> Void
   ) {
@@ -67,16 +68,16 @@ final class Transaction {
 
 /// The unfinished transactions by path, and the batches that are under way.
 struct TransactionQueue {
-  private(set) var tree = PathTree<[Transaction]>()
-  private var batches: [Int: (path: Path, transactions: [Transaction])] = [:]
+  private(set) var tree = PathTree<[PendingTransaction]>()
+  private var batches: [Int: (path: Path, transactions: [PendingTransaction])] = [:]
 
-  mutating func append(_ transaction: Transaction) {
+  mutating func append(_ transaction: PendingTransaction) {
     tree[transaction.path, default: []].append(transaction)
   }
 
   /// Drops what has completed.
   mutating func prune() {
-    var rest = PathTree<[Transaction]>()
+    var rest = PathTree<[PendingTransaction]>()
     tree.forEach { path, queue in
       let open = queue.filter { $0.status != .completed }
       if !open.isEmpty { rest[path] = open }
@@ -85,8 +86,8 @@ struct TransactionQueue {
   }
 
   /// The transactions at a path and below, in the order of their making.
-  func transactions(at path: Path) -> [Transaction] {
-    var found: [Transaction] = []
+  func transactions(at path: Path) -> [PendingTransaction] {
+    var found: [PendingTransaction] = []
     tree.subtree(path).forEach { _, queue in found += queue }
     return found.sorted { $0.order < $1.order }
   }
@@ -107,12 +108,12 @@ struct TransactionQueue {
   }
 
   /// The transactions at, above and below a path.
-  func affected(by path: Path) -> [Transaction] {
+  func affected(by path: Path) -> [PendingTransaction] {
     let above = tree.values(on: path).filter { $0.depth < path.count }.flatMap(\.value)
     return (above + transactions(at: path)).sorted { $0.order < $1.order }
   }
 
-  mutating func markSent(_ id: Int, at path: Path, _ transactions: [Transaction]) {
+  mutating func markSent(_ id: Int, at path: Path, _ transactions: [PendingTransaction]) {
     batches[id] = (path, transactions)
   }
 
@@ -121,7 +122,7 @@ struct TransactionQueue {
 
   func isSent(_ id: Int) -> Bool { batches[id] != nil }
 
-  mutating func takeBatch(_ id: Int) -> (path: Path, transactions: [Transaction])? {
+  mutating func takeBatch(_ id: Int) -> (path: Path, transactions: [PendingTransaction])? {
     batches.removeValue(forKey: id)
   }
 }

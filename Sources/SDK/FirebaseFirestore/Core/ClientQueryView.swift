@@ -21,7 +21,7 @@ struct PendingViewChanges {
   var needsRefill = false
 }
 
-struct View {
+struct ClientQueryView {
   let query: ClientQuery
   private var documents: DocumentSet
   private var mutated: Set<DocumentName> = []

@@ -17,7 +17,7 @@ enum CallEvent: Sendable {
 }
 
 /// The caller's end of a call.
-final class GRPCCall: Sendable {
+final class ClientGRPCCall: Sendable {
   typealias Observer = @Sendable (CallEvent) -> Void
 
   private let eventLoop: any EventLoop
@@ -60,7 +60,7 @@ final class GRPCCall: Sendable {
     eventLoop.execute { [self] in
       guard !state.value.isClosed, !state.value.isFinished else { return }
       state.value.isFinished = true
-      if let channel = state.value.channel { GRPCCall.writeEnd(to: channel) }
+      if let channel = state.value.channel { ClientGRPCCall.writeEnd(to: channel) }
     }
   }
 
@@ -75,7 +75,7 @@ final class GRPCCall: Sendable {
         channel.close(promise: nil)
       } else {
         // Half-closing first lets what was sent arrive, the farewell among it.
-        GRPCCall.writeEnd(to: channel)
+        ClientGRPCCall.writeEnd(to: channel)
         channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
       }
     }
@@ -99,7 +99,7 @@ final class GRPCCall: Sendable {
       channel.write(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))), promise: nil)
     }
     state.value.waiting = []
-    if state.value.isFinished { GRPCCall.writeEnd(to: channel) }
+    if state.value.isFinished { ClientGRPCCall.writeEnd(to: channel) }
     channel.flush()
     state.value.observer?(.opened)
   }
@@ -120,12 +120,12 @@ final class GRPCCallHandler: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
-  private let call: GRPCCall
+  private let call: ClientGRPCCall
   private let head: HPACKHeaders
   private var stream = GRPCClientStream()
   private var isOpen = false
 
-  init(call: GRPCCall, head: HPACKHeaders) {
+  init(call: ClientGRPCCall, head: HPACKHeaders) {
     self.call = call
     self.head = head
   }

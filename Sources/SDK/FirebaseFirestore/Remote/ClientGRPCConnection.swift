@@ -10,7 +10,7 @@ import NIOHTTP2
 import NIOPosix
 import NIOSSL
 
-final class GRPCConnection: Sendable {
+final class ClientGRPCConnection: Sendable {
   private let address: ServerAddress
   private let resolver: (any Resolver & Sendable)?
   private let eventLoop: any EventLoop
@@ -38,9 +38,9 @@ final class GRPCConnection: Sendable {
 
   /// Starts a call.
   func call(
-    _ method: String, metadata: [(String, String)], observer: @escaping GRPCCall.Observer
-  ) -> GRPCCall {
-    let call = GRPCCall(eventLoop: eventLoop, observer: observer)
+    _ method: String, metadata: [(String, String)], observer: @escaping ClientGRPCCall.Observer
+  ) -> ClientGRPCCall {
+    let call = ClientGRPCCall(eventLoop: eventLoop, observer: observer)
     let head = GRPCClientStream.requestHeaders(
       path: "/google.firestore.v1.Firestore/\(method)", authority: address.authority,
       scheme: address.isEncrypted ? "https" : "http", metadata: metadata)

@@ -4,7 +4,7 @@
 import RealtimeModel
 
 /// A change to data, as seen from one location.
-struct Operation {
+struct SyncOperation {
   enum Source: Equatable {
     /// The app wrote.
     case user
@@ -30,7 +30,7 @@ struct Operation {
   var change: Change
 
   /// The operation as a child sees it; nil if the child is not concerned.
-  func forChild(_ key: Key) -> Operation? {
+  func forChild(_ key: ChildKey) -> SyncOperation? {
     var operation = self
     guard path.isRoot else {
       operation.path = path.droppingFirst

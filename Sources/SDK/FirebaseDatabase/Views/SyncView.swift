@@ -5,11 +5,11 @@
 import RealtimeModel
 
 /// The state of one query at one location.
-final class View {
+final class SyncView {
   let path: Path
   let query: QuerySpec
   private(set) var cache: ViewCache
-  private(set) var registrations: [Registration] = []
+  private(set) var registrations: [ObserverRegistration] = []
   private let filter: ViewFilter
   private var order: SiblingOrder
 
@@ -43,9 +43,9 @@ final class View {
   /// Adds an observer.
   ///
   /// - Returns: what it is told at once.
-  func add(_ registration: Registration) -> [DataEvent] {
+  func add(_ registration: ObserverRegistration) -> [DataEvent] {
     registrations.append(registration)
-    var changes: [(key: Key, change: ChildChange)] = []
+    var changes: [(key: ChildKey, change: ChildChange)] = []
     if !registration.interest.isDisjoint(with: .childAdded) {
       cache.event.node.forEachChild { key, node in
         changes.append((key, .added(node)))
@@ -56,7 +56,7 @@ final class View {
   }
 
   /// Removes an observer, or all of them; they are told why if there is an error.
-  func remove(_ registration: Registration?, error: RealtimeError?) -> [DataEvent] {
+  func remove(_ registration: ObserverRegistration?, error: RealtimeError?) -> [DataEvent] {
     let removed = registrations.filter { registration == nil || $0.id == registration?.id }
     registrations.removeAll { registration == nil || $0.id == registration?.id }
     guard let error else { return [] }
@@ -70,7 +70,8 @@ final class View {
   /// Applies an operation.
   ///
   /// - Returns: what the observers are told.
-  func apply(_ operation: Operation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent] {
+  func apply(_ operation: SyncOperation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent]
+  {
     let before = cache
     var processor = ViewProcessor(
       filter: filter, writes: writes, completeServerNode: completeServerNode, cache: cache)
@@ -91,7 +92,8 @@ final class View {
   }
 
   private func events(
-    for changes: [(key: Key, change: ChildChange)], showsValue: Bool, to observers: [Registration]
+    for changes: [(key: ChildKey, change: ChildChange)], showsValue: Bool,
+    to observers: [ObserverRegistration]
   ) -> [DataEvent] {
     var events: [DataEvent] = []
     let wanted = observers.reduce(into: EventInterest()) { $0.formUnion($1.interest) }
@@ -115,7 +117,7 @@ final class View {
     return events
   }
 
-  private func event(_ observer: Registration, _ content: DataEvent.Content) -> DataEvent {
+  private func event(_ observer: ObserverRegistration, _ content: DataEvent.Content) -> DataEvent {
     DataEvent(registration: observer, path: path, ordering: query.ordering, content: content)
   }
 
@@ -130,8 +132,8 @@ final class View {
   }
 
   private func sorted(
-    _ changes: [(key: Key, change: ChildChange)]
-  ) -> [(key: Key, change: ChildChange)] {
+    _ changes: [(key: ChildKey, change: ChildChange)]
+  ) -> [(key: ChildKey, change: ChildChange)] {
     guard changes.count > 1, query.ordering != .key else { return changes }
     let places = changes.map { SortKey(of: $0.key, $0.change.node, in: query.ordering) }
     return changes.indices.sorted { places[$0] < places[$1] }.map { changes[$0] }
