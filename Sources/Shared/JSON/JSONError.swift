@@ -1,30 +1,30 @@
-// Why a JSON text was refused, and at which byte. One error type for the whole reader, so that
-// endpoints can turn it into the product's own message with a line and a column.
+// The error of the JSON reader: a code and the offset of the offending byte. Endpoints convert it to the product's message
+// with a line and a column.
 
-/// Says why bytes are not the JSON text that was asked for, and where.
+/// The reason and the position at which a JSON text is rejected.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The kinds of refusal. A struct rather than an enum, so that kinds can be added.
+  /// The kind of an error. It is a struct, so that other modules can add codes.
   public struct Code: Sendable, Hashable {
     let name: String
 
-    /// Names a kind of refusal; two kinds of one name are the same.
+    /// Creates a code. Codes with the same name are equal.
     public init(name: String) { self.name = name }
 
     /// The text ends inside a value.
     public static let unexpectedEnd = Code(name: "unexpected end of text")
-    /// A byte that no JSON value may have at this place.
+    /// A byte that is not allowed here.
     public static let unexpectedByte = Code(name: "unexpected character")
     /// Bytes other than white space after the value.
     public static let trailingBytes = Code(name: "text after the value")
-    /// A string's bytes are not well-formed UTF-8.
+    /// A string is not well-formed UTF-8.
     public static let invalidUTF8 = Code(name: "broken UTF-8")
-    /// An escape that JSON does not know, or one with bad hexadecimal digits.
+    /// An unknown escape, or an escape with invalid hexadecimal digits.
     public static let invalidEscape = Code(name: "unknown escape")
-    /// A `\u` escape that is one half of a surrogate pair without its other half.
+    /// A `\u` escape of one half of a surrogate pair without the other half.
     public static let loneSurrogate = Code(name: "lone surrogate")
     /// A raw control character inside a string.
     public static let controlCharacter = Code(name: "control character in a string")
-    /// A number that does not follow JSON's grammar.
+    /// A malformed number.
     public static let invalidNumber = Code(name: "malformed number")
     /// A number too large for a double.
     public static let numberOutOfRange = Code(name: "number out of range")
@@ -32,15 +32,15 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     public static let tooDeep = Code(name: "nested too deeply")
     /// More bytes than ``JSONLimits/bytes`` allows.
     public static let tooLarge = Code(name: "text too large")
-    /// A value of another type than the reader's caller asked for.
+    /// A value of another type than the caller requested.
     public static let unexpectedType = Code(name: "value of another type expected")
   }
 
-  /// What is wrong.
+  /// The kind of the error.
   public var code: Code
   /// The offset of the offending byte from the start of the text.
   public var offset: Int
-  /// More about it, in words for the sender of the text; empty when the code says everything.
+  /// Details for the sender of the text; empty if the code suffices.
   public var detail: String
 
   /// Creates an error for the byte at `offset`.
@@ -50,13 +50,13 @@ public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     self.detail = detail
   }
 
-  /// The error in words, for logs.
+  /// The error as text, for logs.
   public var description: String {
     let text = detail.isEmpty ? code.name : detail
     return "\(text) at byte \(offset)"
   }
 
-  /// The place of the error as people count: line and column, both from 1, columns in bytes.
+  /// The position of the error as line and column, both from 1. Columns count bytes.
   public func position(in bytes: UnsafeRawBufferPointer) -> (line: Int, column: Int) {
     var line = 1
     var column = 1

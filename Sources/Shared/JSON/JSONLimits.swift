@@ -1,18 +1,22 @@
-// How much of somebody else's JSON the reader is willing to look at.
+// The limits of the JSON reader.
 
-/// Bounds that a ``JSONReader`` holds a text to.
+/// The limits of a JSON text that a ``JSONReader`` accepts.
 public struct JSONLimits: Sendable, Equatable {
-  /// The most levels of arrays and objects inside each other.
+  /// The maximum nesting depth of arrays and objects.
   public var depth: Int
-  /// The most bytes of the whole text.
+  /// The maximum bytes of the text.
   public var bytes: Int
 
-  /// Creates limits: `depth` levels (at most 512, since the reader recurses), `bytes` in all.
+  /// Creates limits.
+  ///
+  /// - Parameters:
+  ///   - depth: the maximum nesting depth, at most 512, since the reader recurses.
+  ///   - bytes: the maximum bytes of the text.
   public init(depth: Int = 128, bytes: Int = 256 * 1024 * 1024) {
     self.depth = min(max(depth, 0), 512)
     self.bytes = max(bytes, 0)
   }
 
-  /// 128 levels, 256 MiB: above every limit of the databases, whose own limits give better messages.
+  /// 128 levels and 256 MiB: above the limits of the databases, which report better messages.
   public static let standard = JSONLimits()
 }

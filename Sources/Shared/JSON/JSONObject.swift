@@ -1,5 +1,5 @@
-// The members of a JSON object in the order they were written. A name that appears twice keeps its
-// first place and its last value, as in JavaScript, so two readers never see two different objects.
+// A JSON object: its members in the order of the text. A repeated name keeps its first position and its last value, as in
+// JavaScript.
 
 /// The members of a JSON object, in order, each name once.
 public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
@@ -20,11 +20,11 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   /// The members in order.
   public private(set) var members: [Member]
 
-  /// Where each name stands, kept once there are too many members to look through one by one.
-  private var places: [KeyBytes: Int]?
+  /// The index of each name, maintained for objects with more than ``maximumScanned`` members.
+  private var indexByName: [KeyBytes: Int]?
 
-  /// Up to this many members a lookup compares one name after the other.
-  private static let scanned = 12
+  /// The maximum members of objects in which a lookup scans the names.
+  private static let maximumScanned = 12
 
   /// Creates an object without members.
   public init() { members = [] }
@@ -43,23 +43,23 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 
   /// The value of a name. Setting `nil` removes the member; setting a value adds or replaces it.
   public subscript(key: String) -> JSONValue? {
-    get { place(of: key).map { members[$0].value } }
+    get { index(of: key).map { members[$0].value } }
     set {
-      let place = place(of: key)
+      let index = self.index(of: key)
       guard let newValue else {
-        if let place {
-          members.remove(at: place)
-          places = nil
+        if let index {
+          members.remove(at: index)
+          indexByName = nil
           indexIfLarge()
         }
         return
       }
-      if let place {
-        members[place].value = newValue
+      if let index {
+        members[index].value = newValue
       } else {
         members.append(Member(key, newValue))
-        if places != nil {
-          places?[KeyBytes(key)] = members.count - 1
+        if indexByName != nil {
+          indexByName?[KeyBytes(key)] = members.count - 1
         } else {
           indexIfLarge()
         }
@@ -67,26 +67,26 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  private func place(of key: String) -> Int? {
-    if let places { return places[KeyBytes(key)] }
+  private func index(of key: String) -> Int? {
+    if let indexByName { return indexByName[KeyBytes(key)] }
     return members.firstIndex { $0.key.hasSameBytes(as: key) }
   }
 
   private mutating func indexIfLarge() {
-    guard members.count > Self.scanned else { return }
-    var index = [KeyBytes: Int](minimumCapacity: members.count * 2)
-    for (place, member) in members.enumerated() { index[KeyBytes(member.key)] = place }
-    places = index
+    guard members.count > Self.maximumScanned else { return }
+    var indexes = [KeyBytes: Int](minimumCapacity: members.count * 2)
+    for (index, member) in members.enumerated() { indexes[KeyBytes(member.key)] = index }
+    indexByName = indexes
   }
 
-  /// Whether both have the same names with equal values, in whatever order.
+  /// Whether both have the same names with equal values, in any order.
   public static func == (lhs: JSONObject, rhs: JSONObject) -> Bool {
     guard lhs.count == rhs.count else { return false }
     return lhs.members.allSatisfy { rhs[$0.key] == $0.value }
   }
 }
 
-/// A string that hashes and compares by its bytes.
+/// A string that hashes and compares by its UTF-8 bytes.
 struct KeyBytes: Hashable {
   let text: String
 

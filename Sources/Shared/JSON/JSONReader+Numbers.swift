@@ -1,5 +1,5 @@
-// The reader's numbers. Integers that fit 64 bits stay exact; everything else is the nearest
-// double. A negative zero becomes zero, since a hash over it could never match what JSON prints.
+// Reads numbers. Integers that fit 64 bits are exact; all other numbers become the nearest double. Negative zero becomes
+// zero, since JSON writes both as zero and hashes of the two would differ.
 
 extension JSONReader {
   /// Powers of ten that a double holds exactly.
@@ -15,7 +15,7 @@ extension JSONReader {
     let isNegative = base[position] == UInt8(ascii: "-")
     if isNegative { position += 1 }
 
-    // The digits as one integer, as far as it fits, and the power of ten that scales it.
+    // The digits as one integer while it fits, and the power of ten that scales it.
     var mantissa: UInt64 = 0
     var fits = true
     var scale = 0
@@ -71,7 +71,7 @@ extension JSONReader {
     }
   }
 
-  /// Reads `e`, an optional sign and digits; exponents beyond any double are cut to ±100,000.
+  /// Reads `e`, an optional sign and digits. Exponents are clamped to ±100,000, beyond the range of doubles.
   private mutating func exponent() throws(JSONError) -> Int {
     position += 1
     var isNegative = false

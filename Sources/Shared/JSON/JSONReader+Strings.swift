@@ -1,6 +1,5 @@
-// The reader's strings: strict UTF-8, strict escapes, strict surrogate pairs.
-// Most strings hold neither escapes nor anything but ASCII; those are found eight bytes at a time
-// and copied once.
+// Reads strings: strict UTF-8, strict escapes, strict surrogate pairs. Most strings are ASCII without escapes. The reader
+// scans those eight bytes at a time and copies them once.
 
 extension JSONReader {
   /// The length of the run of plain ASCII from `start`: no quote, backslash, control or high byte.
@@ -24,7 +23,7 @@ extension JSONReader {
 
   /// The top bit of every byte that is a quote, a backslash, a control or not ASCII.
   ///
-  /// Above the first such byte a borrow may mark further bytes wrongly; only the lowest is used.
+  /// A borrow may mark bytes above the first such byte wrongly, so only the lowest mark is used.
   @inline(__always)
   private static func marks(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -53,7 +52,7 @@ extension JSONReader {
   private mutating func stringBodySlowly(afterRun run: Int) throws(JSONError) -> String {
     let start = position
     position += run
-    // Without escapes the bytes are the string; find that out while validating them.
+    // Without escapes, the bytes are the string. Validation finds this out.
     while true {
       guard position < count else { throw JSONError(.unexpectedEnd, at: count) }
       let byte = base[position]
@@ -85,7 +84,7 @@ extension JSONReader {
     }
   }
 
-  /// Steps over the rest of a string whose opening quote is consumed, checking it in full.
+  /// Skips and validates the rest of a string whose opening quote is consumed.
   mutating func skipStringBody() throws(JSONError) {
     while true {
       position += plainRun(from: position)
@@ -103,7 +102,7 @@ extension JSONReader {
     }
   }
 
-  /// Steps over what is neither a quote nor a backslash: a run of ASCII, or one scalar beyond it.
+  /// Skips a run of ASCII without quotes and backslashes, or one scalar beyond ASCII.
   @inline(__always)
   private mutating func skipRaw(_ byte: UInt8) throws(JSONError) {
     if byte < 0x20 { throw JSONError(.controlCharacter, at: position) }
@@ -136,7 +135,7 @@ extension JSONReader {
     return length
   }
 
-  /// Reads the escape at `offset` and gives the UTF-8 of what it stands for.
+  /// Reads the escape at the position and emits the UTF-8 bytes that it represents.
   @inline(__always)
   private mutating func escape(_ emit: (UInt8) -> Void) throws(JSONError) {
     guard position + 1 < count else { throw JSONError(.unexpectedEnd, at: count) }
@@ -157,7 +156,7 @@ extension JSONReader {
     position += 2
   }
 
-  /// Reads `\uXXXX`, or two of them that make a surrogate pair.
+  /// Reads `\uXXXX`, or a surrogate pair of two.
   private mutating func escapedScalar() throws(JSONError) -> Unicode.Scalar {
     let start = position
     let first = UInt32(try hexadecimal())
@@ -172,7 +171,7 @@ extension JSONReader {
     return scalar
   }
 
-  /// Consumes `\uXXXX` and gives its value.
+  /// Consumes `\uXXXX` and returns its value.
   private mutating func hexadecimal() throws(JSONError) -> UInt16 {
     guard position + 6 <= count else { throw JSONError(.unexpectedEnd, at: count) }
     var value: UInt16 = 0

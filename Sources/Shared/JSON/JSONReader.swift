@@ -1,11 +1,12 @@
 // A strict pull reader over the bytes of one JSON text (RFC 8259).
 //
-// The caller asks for what it expects next: an object's next key, a number, a string. Nothing is
-// built that the caller does not ask for, which is how messages become requests and trees without
-// a value in between. Invariant: `offset <= count`, and no byte is looked at without that check;
-// what was accepted so far is a prefix of at least one valid JSON text.
+// The caller requests the token that it expects: an object's next key, a number, a string. The reader builds nothing else,
+// so that messages become requests and nodes without an intermediate value.
+//
+// Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is a
+// prefix of a valid JSON text.
 
-/// Reads one JSON text piece by piece.
+/// Reads one JSON text token by token.
 ///
 /// ```swift
 /// var reader = try JSONReader(unsafeBytes: bytes)
@@ -16,7 +17,7 @@
 /// try reader.finish()
 /// ```
 public struct JSONReader: ~Copyable {
-  /// What kind of value comes next.
+  /// The kind of a value.
   public enum Kind: Sendable, Equatable {
     /// `null`.
     case null
@@ -32,7 +33,7 @@ public struct JSONReader: ~Copyable {
     case object
   }
 
-  /// A number as it was written: an integer when it has neither fraction nor exponent and fits.
+  /// A number. It is an integer if it has neither fraction nor exponent and fits 64 bits.
   public enum Number: Sendable, Equatable {
     /// An integer of 64 bits.
     case int(Int64)
@@ -48,15 +49,15 @@ public struct JSONReader: ~Copyable {
   /// Whether the innermost array or object was opened and nothing of it was read yet.
   @usableFromInline var isFirst = false
 
-  /// Stands in for the base address of an empty text.
+  /// The base address of an empty text.
   private static let nothing: StaticString = ""
 
   /// Creates a reader at the start of a text.
   ///
   /// - Parameters:
-  ///   - bytes: the text; it must stay in place for as long as the reader is used.
-  ///   - limits: what to refuse.
-  /// - Throws: ``JSONError/Code/tooLarge`` when there are more bytes than `limits` allows.
+  ///   - bytes: the text, which must outlive the reader.
+  ///   - limits: the limits of the text.
+  /// - Throws: ``JSONError/Code/tooLarge`` if the text has more bytes than `limits` allows.
   public init(unsafeBytes bytes: UnsafeRawBufferPointer, limits: JSONLimits = .standard) throws(JSONError) {
     guard bytes.count <= limits.bytes else { throw JSONError(.tooLarge, at: limits.bytes) }
     self.base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? Self.nothing.utf8Start
@@ -72,7 +73,7 @@ public struct JSONReader: ~Copyable {
 
   // MARK: Bytes
 
-  /// The next byte that is not white space, which is not consumed.
+  /// The next byte that is not white space. It is not consumed.
   @inlinable @inline(__always)
   mutating func peek() throws(JSONError) -> UInt8 {
     while position < count {
@@ -86,16 +87,16 @@ public struct JSONReader: ~Copyable {
     throw JSONError(.unexpectedEnd, at: count)
   }
 
-  /// Consumes `byte`, after white space, if it comes next; an end of the text is not an error.
+  /// Consumes white space, then `byte` if it comes next. The end of the text is not an error.
   ///
-  /// For texts that hold more than JSON, such as a query parameter `value,"key"`.
+  /// For texts that contain more than JSON, such as a query parameter `value,"key"`.
   public mutating func consume(_ byte: UInt8) throws(JSONError) -> Bool {
     guard try !isAtEnd(), try peek() == byte else { return false }
     position += 1
     return true
   }
 
-  /// Whether only white space is left.
+  /// Whether only white space remains.
   @inlinable public mutating func isAtEnd() throws(JSONError) -> Bool {
     while position < count {
       let byte = base[position]
@@ -105,14 +106,14 @@ public struct JSONReader: ~Copyable {
     return true
   }
 
-  /// Ends the text: nothing but white space may be left.
+  /// Ends the text.
   ///
-  /// - Throws: ``JSONError/Code/trailingBytes``.
+  /// - Throws: ``JSONError/Code/trailingBytes`` if anything except white space remains.
   @inlinable public mutating func finish() throws(JSONError) {
     guard try isAtEnd() else { throw JSONError(.trailingBytes, at: position) }
   }
 
-  /// Goes back to an offset that was read from ``offset`` just before a value at the same depth.
+  /// Returns to an offset that ``offset`` had directly before a value at the same depth.
   @inlinable public mutating func rewind(to offset: Int) {
     position = min(max(offset, 0), count)
     isFirst = false
@@ -120,7 +121,7 @@ public struct JSONReader: ~Copyable {
 
   // MARK: Values
 
-  /// The kind of the next value, which is not consumed.
+  /// The kind of the next value. The value is not consumed.
   @inlinable public mutating func peekKind() throws(JSONError) -> Kind {
     switch try peek() {
     case UInt8(ascii: "\""): return .string
@@ -197,9 +198,9 @@ public struct JSONReader: ~Copyable {
     try open()
   }
 
-  /// Reads the innermost object's next key and the colon after it; `nil` when the object ends.
+  /// Reads the innermost object's next key and the colon after it; `nil` at the end of the object.
   ///
-  /// After a key its value must be read or skipped. Names that appear twice are given twice.
+  /// The caller must then read or skip the value. Repeated names are returned repeatedly.
   @inlinable public mutating func nextKey() throws(JSONError) -> String? {
     guard try next(before: UInt8(ascii: "}")) else { return nil }
     guard try peek() == UInt8(ascii: "\"") else { throw JSONError(.unexpectedByte, at: position) }
@@ -210,7 +211,7 @@ public struct JSONReader: ~Copyable {
     return key
   }
 
-  /// Whether the innermost array has another element, which must then be read or skipped.
+  /// Whether the innermost array has another element. The caller must then read or skip it.
   @inlinable public mutating func nextElement() throws(JSONError) -> Bool {
     try next(before: UInt8(ascii: "]"))
   }
@@ -223,7 +224,7 @@ public struct JSONReader: ~Copyable {
     isFirst = true
   }
 
-  /// Steps over the comma before the next member; `false` at the closing byte, which it consumes.
+  /// Consumes the comma before the next member; consumes the closing byte and returns `false` at the end.
   @inlinable @inline(__always)
   mutating func next(before closing: UInt8) throws(JSONError) -> Bool {
     let byte = try peek()
@@ -238,7 +239,7 @@ public struct JSONReader: ~Copyable {
     } else {
       guard byte == UInt8(ascii: ",") else { throw JSONError(.unexpectedByte, at: position) }
       position += 1
-      // A comma right before the closing byte is caught by whoever reads the value.
+      // Reading the value fails for a comma directly before the closing byte.
     }
     return true
   }
@@ -273,7 +274,9 @@ public struct JSONReader: ~Copyable {
     }
   }
 
-  /// Steps over any value, checking it in full, and gives the range of its bytes.
+  /// Skips and validates any value.
+  ///
+  /// - Returns: the range of its bytes.
   @discardableResult
   public mutating func skipValue() throws(JSONError) -> Range<Int> {
     let kind = try peekKind()
@@ -308,9 +311,11 @@ public struct JSONReader: ~Copyable {
 
   // MARK: Errors
 
-  /// The opening quote of the key whose colon ends just before `place`.
-  package func keyStart(before place: Int) -> Int {
-    var index = place - 1
+  /// The offset of the opening quote of a key.
+  ///
+  /// - Parameter valueStart: the offset directly after the key's colon.
+  package func keyStart(before valueStart: Int) -> Int {
+    var index = valueStart - 1
     while index > 0, base[index] != UInt8(ascii: "\"") { index -= 1 }
     index -= 1
     while index > 0 {

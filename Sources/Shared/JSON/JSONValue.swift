@@ -1,5 +1,5 @@
-// A JSON text as a value, for messages whose shape is not known beforehand.
-// Strings compare by their bytes: `é` and `e` with a combining accent are two keys, as on the wire.
+// A JSON value, for messages of unknown structure. Strings compare by their bytes: `é` and `e` with a combining accent
+// differ, as on the wire.
 
 /// Any JSON value.
 public enum JSONValue: Sendable, Equatable {
@@ -7,9 +7,9 @@ public enum JSONValue: Sendable, Equatable {
   case null
   /// `true` or `false`.
   case bool(Bool)
-  /// A number written without fraction and exponent that fits 64 bits.
+  /// A number without fraction and exponent that fits 64 bits.
   case int(Int64)
-  /// Any other number; always finite, and never negative zero when it was read from a text.
+  /// Any other number: finite, and never negative zero if it was read from a text.
   case double(Double)
   /// A string.
   case string(String)
@@ -50,7 +50,7 @@ public enum JSONValue: Sendable, Equatable {
     return try result.get()
   }
 
-  /// The value as a JSON text.
+  /// Encodes the value.
   public func json(pretty: Bool = false) -> [UInt8] {
     var writer = JSONWriter(pretty: pretty)
     writer.write(self)
@@ -60,13 +60,13 @@ public enum JSONValue: Sendable, Equatable {
   /// Whether the value is `null`.
   public var isNull: Bool { self == .null }
 
-  /// The string, when the value is one.
+  /// The string, if the value is a string.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
 
-  /// The boolean, when the value is one.
+  /// The boolean, if the value is a boolean.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 
-  /// The integer, when the value is a number that is one (`2.0` counts).
+  /// The integer, if the value is an integral number, such as `2.0`.
   public var int: Int64? {
     switch self {
     case .int(let value): value
@@ -75,7 +75,7 @@ public enum JSONValue: Sendable, Equatable {
     }
   }
 
-  /// The number as a double, when the value is a number.
+  /// The number as a double, if the value is a number.
   public var double: Double? {
     switch self {
     case .int(let value): Double(value)
@@ -84,16 +84,16 @@ public enum JSONValue: Sendable, Equatable {
     }
   }
 
-  /// The elements, when the value is an array.
+  /// The elements, if the value is an array.
   public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-  /// The members, when the value is an object.
+  /// The members, if the value is an object.
   public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 
-  /// The member of that name, when the value is an object that has it.
+  /// The member with that name, if the value is an object that has it.
   public subscript(name: String) -> JSONValue? { object?[name] }
 
-  /// Whether both are the same JSON: strings by bytes, objects as maps, `1` and `1.0` alike.
+  /// Whether both are equal JSON: strings by bytes, objects without order, and `1` equals `1.0`.
   public static func == (lhs: JSONValue, rhs: JSONValue) -> Bool {
     switch (lhs, rhs) {
     case (.null, .null): true
@@ -110,7 +110,7 @@ public enum JSONValue: Sendable, Equatable {
 }
 
 extension String {
-  /// Byte-wise equality; `==` would call canonically equivalent strings equal.
+  /// Whether both have the same UTF-8 bytes. `==` also holds for canonically equivalent strings.
   @inline(__always)
   func hasSameBytes(as other: String) -> Bool {
     utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)

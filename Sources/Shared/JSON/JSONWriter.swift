@@ -1,8 +1,9 @@
-// Writes JSON text to bytes. Invariant: commas and colons follow from the calls alone, and what is
-// written reads back as the same values: integers digit by digit, doubles in the shortest form
-// that reads back equal, strings as UTF-8 with only those escapes that JSON demands.
+// Writes JSON as bytes. The writer inserts commas and colons.
+//
+// Invariant: the text reads back as the same values. Integers are exact, doubles have their shortest form that reads back
+// equal, strings are UTF-8 with only the escapes that JSON requires.
 
-/// Writes one JSON text piece by piece.
+/// Writes one JSON text token by token.
 ///
 /// ```swift
 /// var writer = JSONWriter()
@@ -18,15 +19,15 @@ public struct JSONWriter: Sendable {
   @usableFromInline var depth = 0
   /// Whether the next value or key needs a comma before it.
   @usableFromInline var needsComma = false
-  /// Whether a key was written whose value is still to come.
+  /// Whether the value of the last key was not yet written.
   @usableFromInline var afterKey = false
 
   /// Creates a writer.
   ///
   /// - Parameters:
-  ///   - pretty: one member a line, two spaces a level and a space on both sides of the colon, as
-  ///     the product prints; otherwise no white space at all.
-  ///   - capacity: how many bytes to make room for.
+  ///   - pretty: whether to write one member a line, with two spaces a level and a space on both sides of the colon, as
+  ///     the product does; otherwise there is no white space.
+  ///   - capacity: the number of bytes to reserve.
   public init(pretty: Bool = false, capacity: Int = 256) {
     self.pretty = pretty
     buffer = []
@@ -50,8 +51,8 @@ public struct JSONWriter: Sendable {
     digits(value)
   }
 
-  /// Writes a number: an integer below 2^53 without a fraction, any other in its shortest form.
-  /// What JSON cannot express, infinity and not-a-number, becomes `null`.
+  /// Writes a number: integers below 2^53 without a fraction, all others in their shortest form. Infinity and NaN, which
+  /// JSON cannot express, become `null`.
   @inlinable public mutating func double(_ value: Double) {
     guard value.isFinite else { return null() }
     separate()
@@ -65,13 +66,13 @@ public struct JSONWriter: Sendable {
     quoted(value)
   }
 
-  /// Writes bytes that are one JSON value already, such as a payload kept from before.
+  /// Writes bytes that are an encoded JSON value.
   @inlinable public mutating func raw(_ json: UnsafeRawBufferPointer) {
     separate()
     buffer.append(contentsOf: json)
   }
 
-  /// Writes bytes that are one JSON value already, such as a payload kept from before.
+  /// Writes bytes that are an encoded JSON value.
   @inlinable public mutating func raw(_ json: [UInt8]) {
     separate()
     buffer.append(contentsOf: json)
@@ -126,10 +127,10 @@ public struct JSONWriter: Sendable {
     afterKey = true
   }
 
-  /// Writes a line feed, with which the product ends pretty texts.
+  /// Writes a line feed. The product ends pretty texts with one.
   public mutating func lineFeed() { buffer.append(0x0A) }
 
-  /// Takes what was written since the last call; what comes later goes on behind it.
+  /// Removes and returns the bytes written since the last call. The text continues after them.
   public mutating func take() -> [UInt8] {
     let taken = buffer
     buffer.removeAll(keepingCapacity: false)

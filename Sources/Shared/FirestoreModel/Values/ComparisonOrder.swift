@@ -1,7 +1,7 @@
-// The result of a three-way comparison, and the bytewise comparison under every text and bytes order.
+// The result of a three-way comparison, and the bytewise comparison on which the order of text and bytes is based.
 //
-// Invariant: text compares by its UTF-8 bytes, which is code point order. Swift's own `<` and `==` on
-// `String` follow canonical equivalence ("é" has two spellings that are equal); the databases' do not.
+// Invariant: text compares by its UTF-8 bytes, which is code point order. Swift's `<` and `==` on `String` use canonical
+// equivalence, under which two spellings of "é" are equal. The databases distinguish them.
 
 /// The result of comparing two things in a total order.
 public enum ComparisonOrder: Int8, Sendable, Hashable {
@@ -62,9 +62,9 @@ public enum ComparisonOrder: Int8, Sendable, Hashable {
 }
 
 extension String {
-  /// Makes a text of bytes that are valid UTF-8; nil if they are not.
+  /// Makes a string of bytes; nil if they are not valid UTF-8.
   public init?(strictUTF8 bytes: UnsafeRawBufferPointer) {
-    // Decoding repairs what is broken, so only valid bytes come out as they went in.
+    // Decoding replaces invalid bytes, so only valid input decodes to the same bytes.
     let text = String(decoding: bytes, as: UTF8.self)
     let isUnchanged = text.utf8.withContiguousStorageIfAvailable {
       ComparisonOrder.compare(UnsafeRawBufferPointer($0), bytes) == .same

@@ -1,9 +1,10 @@
-// A child's name. Keys that read as 32-bit integers come first, in numeric order; all others follow in UTF-16 order.
+// A child key: the name of a child. Keys that spell 32-bit integers sort first, in numeric order; all others follow in
+// UTF-16 order.
 //
-// Invariant: equality and hashing are by exact code units. "é" as one scalar and as two are different keys, although
-// Swift's String operators call them equal.
+// Invariant: equality and hashing use exact code units. "é" as one scalar and as two are different keys, although Swift's
+// String operators treat them as equal.
 
-/// The name of a child.
+/// The key of a child.
 public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
   /// The key's text.
   public let text: String
@@ -17,7 +18,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     case maximum
   }
 
-  /// Wraps a text without checking it against the rules for keys. The sentinels' texts give the sentinels.
+  /// Wraps a string without validating it. The strings of the sentinels give the sentinels.
   public init(_ text: String) {
     var native = text
     native.makeContiguousUTF8()
@@ -31,8 +32,8 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  /// Wraps a bound's key from the wire, where the sentinels' texts stand for ``minimum`` and ``maximum``. Clients in
-  /// Java write the latter as `[MAX_KEY]`.
+  /// Wraps a bound's key from the wire, where the strings of the sentinels mean ``minimum`` and ``maximum``. Java clients
+  /// write the latter as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {
     case "[MIN_NAME]": self = .minimum
@@ -41,7 +42,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  /// Checks a text against the rules for keys: not empty, at most as long as `limits` says, none of `.$#[]/`, no control characters.
+  /// Validates a key: not empty, within `limits`, without `.$#[]/` and control characters.
   ///
   /// - Throws: ``RealtimeError`` with status `failure`.
   public init(validating text: String, limits: RealtimeLimits = .standard) throws(RealtimeError) {
@@ -54,7 +55,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     self.init(text)
   }
 
-  /// Wraps a literal without checking it.
+  /// Wraps a literal without validating it.
   public init(stringLiteral text: String) { self.init(text) }
 
   private init(sentinel text: String, rank: Rank) {
@@ -63,17 +64,17 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     self.rank = rank
   }
 
-  /// Comes before every key.
+  /// A sentinel that sorts before every key.
   public static let minimum = ChildKey(sentinel: "[MIN_NAME]", rank: .minimum)
-  /// Comes after every key.
+  /// A sentinel that sorts after every key.
   public static let maximum = ChildKey(sentinel: "[MAX_NAME]", rank: .maximum)
-  /// The pseudo child under which a location's priority is addressed.
+  /// The pseudo child that addresses a location's priority.
   public static let priority = ChildKey(".priority")
 
   /// Whether this is the pseudo child `.priority`.
   public var isPriority: Bool { rank == .text && text.utf8.count == 9 && text == ".priority" }
 
-  /// Whether a text consists of characters that a key may have; its length is not checked.
+  /// Whether a string consists of characters that a key may have; the length is not checked.
   public static func isValid(_ text: String) -> Bool {
     guard !text.isEmpty else { return false }
     for byte in text.utf8 {
@@ -87,7 +88,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     return true
   }
 
-  /// The value of a text that reads as a 32-bit integer: an optional minus, zeros, then at most ten digits.
+  /// The value of a string that spells a 32-bit integer: an optional minus, zeros, then at most ten digits.
   static func integer(of text: String) -> Int32? {
     var value: Int64 = 0
     var digits = 0
@@ -116,7 +117,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     return Int(integer)
   }
 
-  /// The number that a key spells which comes before all others; nil for any other key.
+  /// The number of an integer key; nil for any other key.
   public var integerValue: Int32? { rank == .integer ? integer : nil }
 
   /// Whether two keys have the same code units.

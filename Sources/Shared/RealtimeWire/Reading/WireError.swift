@@ -1,4 +1,4 @@
-// Why a message could not be understood at all, so that not even an answer to it can be numbered.
+// The error of a message that cannot be answered, since it has no request number.
 
 public import JSON
 import RealtimeModel
@@ -10,7 +10,7 @@ public enum WireError: Error, Sendable, Equatable {
   /// The text is JSON, and neither a control message nor a data message with a number.
   case notAMessage(String)
 
-  /// What a reader's error says about a message.
+  /// Converts a reader's error.
   init(_ error: JSONError) {
     switch error.code {
     case .unexpectedType: self = .notAMessage("field of a wrong type at byte \(error.offset)")

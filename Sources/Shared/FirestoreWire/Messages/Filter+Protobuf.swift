@@ -1,4 +1,4 @@
-// Filters between the generated messages and the model.
+// Converts filters between the generated messages and the model.
 
 import FirestoreModel
 import FirestoreProtobuf

@@ -1,27 +1,27 @@
-// The text of a push, written once for all who get it. Clients number their filtered queries each
-// for themselves, so the number comes last: everything before it is shared.
+// Encodes a push once for all its subscribers. Each client assigns its own tags to its filtered queries. Therefore the tag
+// comes last in the message, and all subscribers share the bytes before it.
 
 import JSON
 public import RealtimeModel
 
-/// A push of data but for the number of the query it goes to.
-public struct PushText: Sendable {
-  /// The message up to where the number of a query would stand.
+/// An encoded push, without the tag of the query that receives it.
+public struct PushEncoder: Sendable {
+  /// The message up to the tag.
   public let bytes: [UInt8]
 
-  /// A push that the value at a path is now `data`.
+  /// Encodes a push that sets the value at a path to `data`.
   public init(data: Node, at path: Path) {
     self.init("d", path, capacity: data.estimatedSize) { $0.node(data) }
   }
 
-  /// A push that the values at paths below a path are now these.
+  /// Encodes a push that sets the values at paths below a path.
   public init(merge children: [(Path, Node)], at path: Path) {
     self.init("m", path, capacity: children.reduce(0) { $0 + 32 + $1.1.estimatedSize }) { writer in
       writer.children(children)
     }
   }
 
-  /// A push that ranges of the value at a path are now these.
+  /// Encodes a push that replaces ranges of the value at a path.
   public init(ranges: [RangeMergeFields], at path: Path) {
     self.init("rm", path, capacity: ranges.reduce(0) { $0 + 64 + $1.data.estimatedSize }) { writer in
       writer.beginArray()
@@ -57,18 +57,18 @@ public struct PushText: Sendable {
     bytes = writer.bytes
   }
 
-  /// What stands after ``bytes`` in the message to one query; no tag is the default query.
+  /// The bytes that follow ``bytes`` in the message to one query. The default query has no tag.
   public static func ending(tag: Int64?) -> [UInt8] {
     guard let tag else { return Array("}}}".utf8) }
     return Array(",\"t\":\(tag)}}}".utf8)
   }
 
-  /// The whole message to one query.
+  /// The complete message to one query.
   public func message(tag: Int64?) -> [UInt8] { bytes + Self.ending(tag: tag) }
 }
 
 extension JSONWriter {
-  /// Writes an object of relative paths and what belongs there.
+  /// Writes an object of relative paths and their values.
   mutating func children(_ children: [(Path, Node)]) {
     beginObject()
     for (path, node) in children {

@@ -1,6 +1,6 @@
-// Writes and what belongs to them between the generated messages and the model.
+// Converts writes and their parts between the generated messages and the model.
 //
-// Invariant: the presence of a mask and the order of transforms survive both ways.
+// Invariant: both directions keep the presence of a mask and the order of transforms.
 
 public import FirestoreModel
 public import FirestoreProtobuf
@@ -15,7 +15,7 @@ extension [FieldPath] {
 }
 
 extension FieldMask {
-  /// What a read's mask keeps.
+  /// The field mask of a read.
   public init(_ message: Google_Firestore_V1_DocumentMask) throws(FirestoreError) {
     var mask = MaskPaths(for: .read)
     for path in message.fieldPaths { mask.append(try FieldPath(parsing: path)) }
@@ -54,7 +54,9 @@ extension Google_Firestore_V1_Precondition {
 }
 
 extension FieldTransform {
-  /// The transform in a message; INVALID_ARGUMENT if it names none.
+  /// The transform in a message.
+  ///
+  /// - Throws: INVALID_ARGUMENT if it has no type.
   public init(_ message: Google_Firestore_V1_DocumentTransform.FieldTransform) throws(FirestoreError) {
     let operation: Operation
     switch message.transformType {
@@ -88,7 +90,9 @@ extension Google_Firestore_V1_DocumentTransform.FieldTransform {
 }
 
 extension Write {
-  /// The write in a message; INVALID_ARGUMENT if it sets no operation or a part is malformed.
+  /// The write in a message.
+  ///
+  /// - Throws: INVALID_ARGUMENT if it has no operation or a part is malformed.
   public init(_ message: Google_Firestore_V1_Write) throws(FirestoreError) {
     let operation: Operation
     switch message.operation {

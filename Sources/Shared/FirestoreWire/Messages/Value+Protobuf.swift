@@ -1,7 +1,6 @@
-// Values, documents and times between the generated messages and the model.
+// Converts values, documents and times between the generated messages and the model.
 //
-// These serve requests where speed does not matter and JSON; hot paths use `DocumentCodec`. Both must agree,
-// and tests hold one against the other.
+// JSON and infrequent requests use these conversions; hot paths use `DocumentCodec`. Tests compare the two.
 
 public import FirestoreModel
 public import FirestoreProtobuf
@@ -20,7 +19,9 @@ extension Google_Protobuf_Timestamp {
 }
 
 extension Value {
-  /// The value in a message; INVALID_ARGUMENT if none is set or it can only occur in pipelines.
+  /// The value in a message.
+  ///
+  /// - Throws: INVALID_ARGUMENT if no value is set, or for types that occur only in pipelines.
   public init(_ message: Google_Firestore_V1_Value) throws(FirestoreError) {
     switch message.valueType {
     case .nullValue: self = .null
@@ -123,7 +124,7 @@ extension Google_Firestore_V1_Value {
 }
 
 extension Document {
-  /// The document in a message; times that are absent are the epoch.
+  /// The document in a message. Absent times become the epoch.
   public init(_ message: Google_Firestore_V1_Document) throws(FirestoreError) {
     self.init(
       name: try DocumentName(parsing: message.name), fields: try MapValue(message.fields),
@@ -141,7 +142,7 @@ extension Google_Firestore_V1_Document {
     updateTime = Google_Protobuf_Timestamp(document.updateTime)
   }
 
-  /// The message for fields that have no document yet, as in a write.
+  /// The message for the fields of a write, without times.
   public init(name: DocumentName, fields: MapValue) {
     self.init()
     self.name = name.description

@@ -1,35 +1,37 @@
-// The number of a request that cannot be read, or is too large to be kept, so that it can be answered all the same.
+// Finds the number of a request that is malformed or too large to buffer, so that it can still be answered.
 //
-// It is found by structure alone, in one pass over bytes that need not stay: what a value is does not matter, so that one
-// that is no JSON hides nothing. Invariant: the number is the member `r` of the message's `d`, never text from within a
-// body. Before any other object or list only what was read has to prove that; behind one the message's end has to, where
-// all that was opened is closed, and nothing follows.
+// The scanner follows only the structure of the message, in one pass, and keeps no bytes. Values are not validated, so
+// that a malformed value does not hide the number.
+//
+// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number before any nested
+// object or array is known at once. After one it is known only at the end of the message, when every bracket is closed and
+// nothing follows.
 
-/// Looks for the number of the request that a message is.
-public struct RequestNumber: Sendable {
-  /// The object whose members are being read.
-  private enum Place: Sendable {
+/// Scans a message for its request number.
+public struct RequestNumberScanner: Sendable {
+  /// The object whose members are being scanned.
+  private enum Scope: Sendable {
     case start, message, request, end
   }
 
-  /// What comes next there.
+  /// The expected next token of the object.
   private enum Next: Sendable {
     case firstName, name, colon, value, comma
   }
 
-  private var place = Place.start
+  private var scope = Scope.start
   private var next = Next.firstName
-  /// How many brackets are open inside a value that does not matter, and whether there ever were any.
+  /// The number of open brackets inside a skipped value, and whether any value had brackets.
   private var nesting = 0
   private var hasNested = false
   private var isInText = false
   private var isEscaped = false
-  /// The last byte of a text, and whether it has one, or more.
+  /// The last byte of a string, and its length up to 2.
   private var letter: UInt8 = 0
   private var length = 0
-  /// The name of the member at hand, if it has one byte.
+  /// The name of the current member, if it has one byte.
   private var name: UInt8 = 0
-  /// What was read of a number, or of anything else that has no bounds of its own.
+  /// The bytes of the current number or literal.
   private var digits: [UInt8] = []
   private var isInWord = false
   private var hasRequest = false
@@ -38,22 +40,22 @@ public struct RequestNumber: Sendable {
   private var found: Int64?
   private var proven: Int64?
 
-  /// Starts before a message.
+  /// Creates a scanner at the start of a message.
   public init() {}
 
-  /// The number, as far as it can be told by now.
-  public var value: Int64? { proven ?? (place == .end && !isBroken && isData ? found : nil) }
+  /// The number; nil while it is unknown.
+  public var value: Int64? { proven ?? (scope == .end && !isBroken && isData ? found : nil) }
 
-  /// Goes over more bytes of the message.
+  /// Scans more bytes of the message.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) {
     for byte in bytes {
       if isBroken || proven != nil { return }
-      take(byte)
+      scan(byte)
     }
   }
 
-  private mutating func take(_ byte: UInt8) {
-    if isInText { return takeText(byte) }
+  private mutating func scan(_ byte: UInt8) {
+    if isInText { return scanText(byte) }
     if nesting > 0 {
       switch byte {
       case UInt8(ascii: "\""): isInText = true
@@ -77,16 +79,16 @@ public struct RequestNumber: Sendable {
     case UInt8(ascii: "}"):
       endWord()
       close()
-    default: takeWord(byte)
+    default: scanWord(byte)
     }
   }
 
   private mutating func expect(_ expected: Next, then following: Next) {
-    if place == .start || place == .end || next != expected { isBroken = true }
+    if scope == .start || scope == .end || next != expected { isBroken = true }
     next = following
   }
 
-  private mutating func takeText(_ byte: UInt8) {
+  private mutating func scanText(_ byte: UInt8) {
     if isEscaped {
       isEscaped = false
     } else if byte == UInt8(ascii: "\\") {
@@ -101,7 +103,7 @@ public struct RequestNumber: Sendable {
 
   private mutating func endText() {
     if next == .value {
-      if place == .message, name == UInt8(ascii: "t") {
+      if scope == .message, name == UInt8(ascii: "t") {
         isData = length == 1 && letter == UInt8(ascii: "d")
         if !isData { isBroken = true }
       }
@@ -114,10 +116,10 @@ public struct RequestNumber: Sendable {
 
   private mutating func open(_ bracket: UInt8) {
     let isObject = bracket == UInt8(ascii: "{")
-    if place == .start, isObject {
-      place = .message
-    } else if place == .message, next == .value, name == UInt8(ascii: "d"), isObject, !hasRequest {
-      (place, next, hasRequest) = (.request, .firstName, true)
+    if scope == .start, isObject {
+      scope = .message
+    } else if scope == .message, next == .value, name == UInt8(ascii: "d"), isObject, !hasRequest {
+      (scope, next, hasRequest) = (.request, .firstName, true)
     } else {
       expect(.value, then: .comma)
       nesting = 1
@@ -127,31 +129,31 @@ public struct RequestNumber: Sendable {
 
   private mutating func close() {
     if next != .comma, next != .firstName { isBroken = true }
-    switch place {
+    switch scope {
     case .start, .end: isBroken = true
-    case .message: place = .end
-    case .request: place = .message
+    case .message: scope = .end
+    case .request: scope = .message
     }
     next = .comma
   }
 
-  private mutating func takeWord(_ byte: UInt8) {
+  private mutating func scanWord(_ byte: UInt8) {
     if !isInWord {
       expect(.value, then: .comma)
       isInWord = true
       digits = []
     }
-    if digits.count < Self.mostDigits { digits.append(byte) }
+    if digits.count < Self.maximumDigits { digits.append(byte) }
   }
 
-  /// No request's number has as many.
-  private static let mostDigits = 24
+  /// More digits than any request number has.
+  private static let maximumDigits = 24
 
   private mutating func endWord() {
     guard isInWord else { return }
     isInWord = false
-    guard place == .request, name == UInt8(ascii: "r"), found == nil else { return }
-    guard digits.count < Self.mostDigits, digits.first != UInt8(ascii: "+") else { return }
+    guard scope == .request, name == UInt8(ascii: "r"), found == nil else { return }
+    guard digits.count < Self.maximumDigits, digits.first != UInt8(ascii: "+") else { return }
     found = Int64(String(decoding: digits, as: UTF8.self))
     if !hasNested { proven = found }
   }

@@ -1,7 +1,7 @@
-// Queries between the generated messages and the model.
+// Converts queries between the generated messages and the model.
 //
-// Invariant: what the model cannot say (an operator of zero, a filter without a kind) is refused here; what
-// it can say but the product forbids is left to `Query`'s validation.
+// Invariant: the conversion rejects messages that the model cannot express, such as a filter without a kind. The
+// validation of `Query` rejects queries that the product forbids.
 
 public import FirestoreModel
 public import FirestoreProtobuf
@@ -103,7 +103,7 @@ extension FindNearest {
     self.init(
       field: try FieldPath(parsing: message.vectorField.fieldPath), vector: vector, measure: measure,
       limit: Int(message.limit.value),
-      // The field's name is taken as it is, dots included.
+      // Dots in the name are part of the name.
       distanceResultField: message.distanceResultField.isEmpty
         ? nil : FieldPath(field: message.distanceResultField),
       distanceThreshold: message.hasDistanceThreshold ? message.distanceThreshold.value : nil)

@@ -1,10 +1,10 @@
-// Bloom filters between the generated messages and the model.
+// Converts bloom filters between the generated messages and the model.
 
 public import FirestoreModel
 public import FirestoreProtobuf
 
 extension BloomFilter {
-  /// The filter in a message; nil if its numbers do not belong together, which counts as no filter.
+  /// The filter in a message; nil if its numbers are inconsistent, which counts as no filter.
   public init?(_ message: Google_Firestore_V1_BloomFilter) {
     self.init(
       bitmap: [UInt8](message.bits.bitmap), padding: Int(message.bits.padding),

@@ -1,12 +1,14 @@
-// Transaction options and errors between the generated messages and the model.
+// Converts transaction options and errors between the generated messages and the model.
 
 public import FirestoreModel
 public import FirestoreProtobuf
 import SwiftProtobuf
 
 extension TransactionOptions {
-  /// The options in a message; `fallback` where it names no mode (read-write for BeginTransaction, read-only
-  /// for reads that begin a transaction).
+  /// The options in a message.
+  ///
+  /// - Parameter fallback: the options if the message names no mode: read-write for BeginTransaction, read-only for reads
+  ///   that begin a transaction.
   public init(_ message: Google_Firestore_V1_TransactionOptions, or fallback: TransactionOptions) {
     switch message.mode {
     case .readWrite(let options):
