@@ -1,4 +1,4 @@
-// Base64 against RFC 4648's test vectors, and against itself.
+// Tests base64 with RFC 4648's test vectors and random bytes.
 
 import JSON
 import Testing
@@ -7,7 +7,7 @@ import Testing
 struct Base64Tests {
   private static let padding = [UInt8(ascii: "="), UInt8(ascii: ".")]
 
-  @Test("the vectors of RFC 4648, section 10")
+  @Test("The test vectors of RFC 4648, section 10, encode and decode")
   func vectors() {
     let vectors = [
       ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
@@ -21,7 +21,7 @@ struct Base64Tests {
     }
   }
 
-  @Test("random bytes come back, whole, padded or not, in either alphabet")
+  @Test("Random bytes survive encoding and decoding, with and without padding, in both alphabets")
   func random() {
     var generator = SystemRandomNumberGenerator()
     for count in 0..<300 {
@@ -36,13 +36,13 @@ struct Base64Tests {
   }
 
   @Test(
-    "text that no bytes encode to is refused",
+    "Invalid base64 is rejected",
     arguments: ["A", "A===", "AA=", "AAA==", "====", "=", "AA=A", "AA A", "AAAAA", "Zg==\n", "é", "AA*A"])
   func refused(text: String) {
     #expect(Base64.decode(text.utf8, .either, paddedBy: Self.padding) == nil)
   }
 
-  @Test("the standard alphabet's last digits are none of the URL-safe one's")
+  @Test("The URL-safe alphabet rejects the standard alphabet's last characters")
   func alphabets() {
     #expect(Base64.decode("-_-_".utf8, .urlSafe) == Base64.decode("+/+/".utf8, .either))
     #expect(Base64.decode("+/+/".utf8, .urlSafe) == nil)

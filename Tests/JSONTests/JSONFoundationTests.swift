@@ -1,4 +1,4 @@
-// JSON against Foundation's: what one writes the other reads as the same value, for any value.
+// Tests JSON against Foundation: each reads the text of the other as the same value.
 
 import Foundation
 import JSON
@@ -21,17 +21,17 @@ struct JSONFoundationTests {
     }
   }
 
-  /// Whether Foundation's object is the value: texts byte by byte, numbers by their value.
+  /// Whether Foundation's object equals the value: strings byte by byte, numbers by value.
   private func isSame(_ value: JSONValue, _ object: Any) -> Bool {
     switch value {
     case .null: return object is NSNull
     case .bool(let value): return (object as? NSNumber)?.boolValue == value
     case .int(let value):
-      // Foundation may have gone through a double.
+      // Foundation may have converted the number to a double.
       guard let number = object as? NSNumber else { return false }
       return number.int64Value == value || number.doubleValue == Double(value)
     case .double(let value):
-      // Where Foundation reads through decimals, the last bits of a double do not come out as they went in.
+      // Foundation may read through decimals, which changes the last bits of a double.
       guard let read = (object as? NSNumber)?.doubleValue else { return false }
       return abs(read - value) <= abs(value) * 1e-12
     case .string(let value): return (object as? String).map { Array($0.utf8) } == Array(value.utf8)
@@ -46,7 +46,7 @@ struct JSONFoundationTests {
     }
   }
 
-  /// Whether names that Foundation takes for one occur: it compares them by canonical equivalence.
+  /// Whether names occur that Foundation treats as one: it compares them by canonical equivalence.
   private func hasEquivalentNames(_ value: JSONValue) -> Bool {
     switch value {
     case .object(let members):
@@ -57,7 +57,7 @@ struct JSONFoundationTests {
     }
   }
 
-  @Test("Foundation reads what this writes as the same value, plain and pretty", arguments: 0..<8)
+  @Test("Foundation reads the written text as the same value, compact and pretty", arguments: 0..<8)
   func written(seed: Int) throws {
     var random = RandomJSON(seed: UInt64(seed) &+ 70)
     for _ in 0..<250 {
@@ -71,7 +71,7 @@ struct JSONFoundationTests {
     }
   }
 
-  @Test("this reads what Foundation writes as the same value", arguments: 0..<8)
+  @Test("Text written by Foundation reads as the same value", arguments: 0..<8)
   func read(seed: Int) throws {
     var random = RandomJSON(seed: UInt64(seed) &+ 170)
     for _ in 0..<250 {

@@ -2,9 +2,9 @@ import JSON
 import RandomModels
 import Testing
 
-@Suite("JSON as a value")
+@Suite("JSON values")
 struct JSONValueTests {
-  @Test("random values read back as they were written, plain and pretty")
+  @Test("Random values survive writing and reading, compact and pretty")
   func roundTrip() throws {
     var random = RandomJSON(seed: 1)
     for _ in 0..<3000 {
@@ -14,7 +14,7 @@ struct JSONValueTests {
     }
   }
 
-  @Test("a text cut short anywhere is refused, whatever was cut")
+  @Test("Every truncated text is rejected")
   func everyPrefixIsRefused() throws {
     var random = RandomJSON(seed: 2)
     for _ in 0..<200 {
@@ -25,7 +25,7 @@ struct JSONValueTests {
     }
   }
 
-  @Test("any byte exchanged for any other gives a value or an error with an offset inside the text")
+  @Test("A corrupted text gives a value, or an error with an offset inside the text")
   func damage() throws {
     var random = RandomJSON(seed: 3)
     for _ in 0..<4000 {
@@ -43,7 +43,7 @@ struct JSONValueTests {
     }
   }
 
-  @Test("skipping a value accepts and refuses exactly what reading it does")
+  @Test("Skipping a value accepts and rejects the same texts as reading it")
   func skippingAgreesWithReading() throws {
     var random = RandomJSON(seed: 4)
     for round in 0..<3000 {
@@ -65,25 +65,25 @@ struct JSONValueTests {
     }
   }
 
-  @Test("well-formed texts mean what RFC 8259 says", arguments: Corpus.accepted)
+  @Test("Well-formed texts read as RFC 8259 specifies", arguments: Corpus.accepted)
   func accepted(text: String, value: JSONValue) throws {
     #expect(try JSONValue(json: text) == value)
   }
 
-  @Test("malformed texts are refused with the reason", arguments: Corpus.refused)
+  @Test("Malformed texts are rejected with the reason", arguments: Corpus.refused)
   func refused(bytes: [UInt8], code: JSONError.Code) {
     let error = #expect(throws: JSONError.self) { try JSONValue(json: bytes) }
     #expect(error?.code == code, "\(String(decoding: bytes, as: UTF8.self))")
   }
 
-  @Test("a name that appears twice keeps its first place and its last value")
+  @Test("A repeated name keeps its first position and its last value")
   func duplicates() throws {
     let value = try JSONValue(json: #"{"a":1,"b":2,"a":3}"#)
     #expect(value.object?.members.map(\.key) == ["a", "b"])
     #expect(value["a"] == .int(3))
   }
 
-  @Test("names that differ only in Unicode normalisation are different names")
+  @Test("Names that differ only in Unicode normalization are different names")
   func noNormalisation() throws {
     let value = try JSONValue(json: "{\"\u{E9}\":1,\"e\u{301}\":2}")
     #expect(value.object?.count == 2)
@@ -91,7 +91,7 @@ struct JSONValueTests {
     #expect(value["e\u{301}"] == .int(2))
   }
 
-  @Test("objects of thousands of names look up, replace and remove by name")
+  @Test("Objects with thousands of members find, replace and remove members by name")
   func largeObjects() {
     var object = JSONObject()
     for index in 0..<5000 { object["k\(index)"] = .int(Int64(index)) }
@@ -105,7 +105,7 @@ struct JSONValueTests {
     #expect(object["k4998"] == .string("again"))
   }
 
-  @Test("depth and size limits refuse what is beyond them and nothing else")
+  @Test("Depth and size limits reject exactly the texts beyond them")
   func limits() throws {
     let limits = JSONLimits(depth: 4, bytes: 20)
     #expect(try JSONValue(json: "[[[[1]]]]", limits: limits).array?.count == 1)
@@ -121,7 +121,7 @@ struct JSONValueTests {
     }
   }
 
-  @Test("an error's place is given as line and column")
+  @Test("An error reports its line and column")
   func position() throws {
     let bytes = Array("{\n  \"a\": 1,\n  oops".utf8)
     let error = try #require(#expect(throws: JSONError.self) { try JSONValue(json: bytes) })
@@ -134,7 +134,7 @@ struct JSONValueTests {
 
 @Suite("JSON numbers")
 struct JSONNumberTests {
-  @Test("integers of 64 bits stay exact; larger ones become doubles")
+  @Test("64-bit integers are exact; larger integers become doubles")
   func integers() throws {
     #expect(try JSONValue(json: "9223372036854775807").json() == Array("9223372036854775807".utf8))
     #expect(try JSONValue(json: "-9223372036854775808").json() == Array("-9223372036854775808".utf8))
@@ -148,7 +148,7 @@ struct JSONNumberTests {
     }
   }
 
-  @Test("a double is written in its shortest form, and without a fraction when it is whole")
+  @Test("A double is written in its shortest form, an integral double without a fraction")
   func doubles() {
     let expected: [(Double, String)] = [
       (1, "1"), (-3, "-3"), (0.1, "0.1"), (1.5, "1.5"), (0, "0"), (-0.0, "0"), (5e-324, "5e-324"),
@@ -159,13 +159,13 @@ struct JSONNumberTests {
     }
   }
 
-  @Test("zero has no sign, however it is written", arguments: ["-0", "-0.0", "-0e5", "-0.000E-7", "-1e-400"])
+  @Test("Zero has no sign", arguments: ["-0", "-0.0", "-0e5", "-0.000E-7", "-1e-400"])
   func negativeZero(text: String) throws {
     let value = try #require(try JSONValue(json: text).double)
     #expect(value.sign == .plus && value == 0)
   }
 
-  @Test("the nearest double is read, as the standard library reads it")
+  @Test("A number reads as the nearest double, as in the standard library")
   func nearest() throws {
     var random = RandomJSON(seed: 5)
     for _ in 0..<5000 {

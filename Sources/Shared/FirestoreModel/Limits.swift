@@ -11,7 +11,8 @@ public enum Limits {
   public static let collectionDepth = 100
   /// The maximum length of a field name, in bytes of UTF-8.
   public static let fieldNameBytes = 1500
-  /// The maximum length of a field path, in bytes of UTF-8: names and the dots between them, without quotes and backslashes.
+  /// The maximum length of a field path, in bytes of UTF-8: names and the dots between them, without quotes and
+  /// backslashes.
   public static let fieldPathBytes = 1500
   /// The length at which an index truncates a text or bytes value, in bytes.
   public static let indexedValueBytes = 1500

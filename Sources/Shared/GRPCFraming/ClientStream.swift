@@ -1,4 +1,5 @@
-// The client side of a gRPC stream as a value: builds the request headers, and parses the server's header blocks and data.
+// The client side of a gRPC stream as a value: builds the request headers, and parses the server's header blocks and
+// data.
 //
 // Invariant: every call ends with exactly one status, whatever the server or a proxy sends: trailers, trailers-only, a
 // plain HTTP response, a reset, a lost connection, or malformed framing.
@@ -109,8 +110,8 @@ public struct GRPCClientStream: Sendable {
     trailers = Self.synthetic(GRPCStatus(.unavailable, reason))
   }
 
-  /// The next event; nil if more input is needed. Messages precede the end that arrived with them. A framing error ends the
-  /// call.
+  /// The next event; nil if more input is needed. Messages precede the end that arrived with them. A framing error ends
+  /// the call.
   public mutating func next() -> Event? {
     guard phase != .ended else { return nil }
     if let head = metadata {

@@ -1,5 +1,5 @@
-// The encodings that a server accepts for messages, by name. The receiver of the messages decompresses them, so that this
-// module, which apps also build, depends on no compression library.
+// The encodings that a server accepts for messages, by name. The receiver of the messages decompresses them, so that
+// this module, which apps also build, depends on no compression library.
 
 import NIOHPACK
 

@@ -1,5 +1,5 @@
-// Writes length-prefixed messages, the inverse of GRPCMessageParser. The prefix depends only on the message, so a message
-// for many streams is framed once.
+// Writes length-prefixed messages, the inverse of GRPCMessageParser. The prefix depends only on the message, so a
+// message for many streams is framed once.
 
 public import NIOCore
 

@@ -1,5 +1,5 @@
-// The server side of a gRPC stream as a value: parses header blocks and data into messages, and builds the header blocks
-// of the response. It does no I/O.
+// The server side of a gRPC stream as a value: parses header blocks and data into messages, and builds the header
+// blocks of the response. It does no I/O.
 //
 // States of the request: awaitingHead -> open -> halfClosed -> delivered. States of the response: idle -> started ->
 // finished. A response that finishes before it starts is a single header block (trailers-only).
@@ -17,8 +17,8 @@ public struct GRPCServerStream: Sendable {
     case message(ByteBuffer)
     /// A request message, compressed with the encoding in the request's head.
     case compressedMessage(ByteBuffer)
-    /// A message over the limit, with the bytes that its prefix announces. It is the last event; the rest of the request is
-    /// discarded.
+    /// A message over the limit, with the bytes that its prefix announces. It is the last event; the rest of the
+    /// request is discarded.
     case oversizedMessage(Int)
     /// The end of the request.
     case halfClose
@@ -138,8 +138,8 @@ public struct GRPCServerStream: Sendable {
   ]
   private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
 
-  /// The trailers of a call that has sent its response headers. They are smaller than 8 KiB, the header limit of clients,
-  /// and than one frame, since a block of several frames would end the connection.
+  /// The trailers of a call that has sent its response headers. They are smaller than 8 KiB, the header limit of
+  /// clients, and than one frame, since a block of several frames would end the connection.
   static func trailers(_ status: GRPCStatus) -> HPACKHeaders {
     if status.code == .ok { return okTrailers }
     var status = status

@@ -26,8 +26,8 @@ public struct GRPCTimeout: Sendable, Hashable {
     self.nanoseconds = overflow ? .max : product
   }
 
-  /// The header value, in the finest unit for which eight digits suffice. It is rounded up, so that the server never times
-  /// out before the client.
+  /// The header value, in the finest unit for which eight digits suffice. It is rounded up, so that the server never
+  /// times out before the client.
   public var headerValue: String {
     for (unit, scale) in Self.units {
       let count = nanoseconds / scale + (nanoseconds % scale == 0 ? 0 : 1)

@@ -1,5 +1,5 @@
-// The error of the JSON reader: a code and the offset of the offending byte. Endpoints convert it to the product's message
-// with a line and a column.
+// The error of the JSON reader: a code and the offset of the offending byte. Endpoints convert it to the product's
+// message with a line and a column.
 
 /// The reason and the position at which a JSON text is rejected.
 public struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {

@@ -1,5 +1,5 @@
-// A JSON object: its members in the order of the text. A repeated name keeps its first position and its last value, as in
-// JavaScript.
+// A JSON object: its members in the order of the text. A repeated name keeps its first position and its last value, as
+// in JavaScript.
 
 /// The members of a JSON object, in order, each name once.
 public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {

@@ -1,5 +1,5 @@
-// Reads strings: strict UTF-8, strict escapes, strict surrogate pairs. Most strings are ASCII without escapes. The reader
-// scans those eight bytes at a time and copies them once.
+// Reads strings: strict UTF-8, strict escapes, strict surrogate pairs. Most strings are ASCII without escapes. The
+// reader scans those eight bytes at a time and copies them once.
 
 extension JSONReader {
   /// The length of the run of plain ASCII from `start`: no quote, backslash, control or high byte.

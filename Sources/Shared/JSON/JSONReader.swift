@@ -1,10 +1,10 @@
 // A strict pull reader over the bytes of one JSON text (RFC 8259).
 //
-// The caller requests the token that it expects: an object's next key, a number, a string. The reader builds nothing else,
-// so that messages become requests and nodes without an intermediate value.
+// The caller requests the token that it expects: an object's next key, a number, a string. The reader builds nothing
+// else, so that messages become requests and nodes without an intermediate value.
 //
-// Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is a
-// prefix of a valid JSON text.
+// Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is
+// a prefix of a valid JSON text.
 
 /// Reads one JSON text token by token.
 ///

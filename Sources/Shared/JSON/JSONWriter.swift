@@ -1,7 +1,7 @@
 // Writes JSON as bytes. The writer inserts commas and colons.
 //
-// Invariant: the text reads back as the same values. Integers are exact, doubles have their shortest form that reads back
-// equal, strings are UTF-8 with only the escapes that JSON requires.
+// Invariant: the text reads back as the same values. Integers are exact, doubles have their shortest form that reads
+// back equal, strings are UTF-8 with only the escapes that JSON requires.
 
 /// Writes one JSON text token by token.
 ///
@@ -51,8 +51,8 @@ public struct JSONWriter: Sendable {
     digits(value)
   }
 
-  /// Writes a number: integers below 2^53 without a fraction, all others in their shortest form. Infinity and NaN, which
-  /// JSON cannot express, become `null`.
+  /// Writes a number: integers below 2^53 without a fraction, all others in their shortest form. Infinity and NaN,
+  /// which JSON cannot express, become `null`.
   @inlinable public mutating func double(_ value: Double) {
     guard value.isFinite else { return null() }
     separate()

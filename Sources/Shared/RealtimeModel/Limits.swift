@@ -24,8 +24,8 @@ public struct RealtimeLimits: Sendable, Equatable {
   public var ordersPerLocation = 1_000
   /// The maximum onDisconnect values of one connection.
   public var onDisconnectsPerConnection = 10_000
-  /// The maximum bytes that writing the onDisconnect values of one connection may take: the rows of their leaves, each with
-  /// its path, and the rows of the log. It is half the maximum commit of the store, so that the write always fits.
+  /// The maximum bytes that writing the onDisconnect values of one connection may take: the rows of their leaves, each
+  /// with its path, and the rows of the log. It is half the maximum commit of the store, so that the write always fits.
   public var onDisconnectBytes = 32 * 1024 * 1024
   /// The maximum bytes of output queued for one connection.
   public var queuedOutputBytes = 64 * 1024 * 1024
@@ -36,8 +36,8 @@ public struct RealtimeLimits: Sendable, Equatable {
   /// The product's limits.
   public static let standard = RealtimeLimits()
 
-  /// The maximum bytes of all keys on the path to a value, plus one for each: the room in the key of a row. The product's
-  /// depth and key limits imply it.
+  /// The maximum bytes of all keys on the path to a value, plus one for each: the room in the key of a row. The
+  /// product's depth and key limits imply it.
   public static let pathBytes = 32 * (768 + 1)
 
   /// Whether a path of `keys` keys may be longer than ``pathBytes``, which requires raised limits.
@@ -51,7 +51,7 @@ public struct RealtimeLimits: Sendable, Equatable {
       depth: standard.depth, bytes: max(standard.bytes, restWriteBytes, 2 * socketWriteBytes))
   }
 
-  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes``: the product's
-  /// clients use this length, so that bounds are the same on the wire.
+  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes``: the
+  /// product's clients use this length, so that bounds are the same on the wire.
   public static let successorKeyLength = 786
 }

@@ -1,12 +1,12 @@
-// Random programs on nodes, compared with the naive tree after every step.
+// Tests random programs on nodes, compared with the naive tree after every step.
 
 import RandomModels
 import RealtimeModel
 import Testing
 
-@Suite("Nodes against a naive tree", .timeLimit(.minutes(10)))
+@Suite("Nodes compared with a naive tree", .timeLimit(.minutes(10)))
 struct NodeDifferentialTests {
-  @Test("Random writes leave what the rules say", arguments: 0..<20)
+  @Test("Random writes give the same value as the naive tree", arguments: 0..<20)
   func writes(seed: Int) {
     var values = RandomNodes(seed: UInt64(seed))
     var node = Node.empty
@@ -37,7 +37,7 @@ struct NodeDifferentialTests {
     }
   }
 
-  /// The same value built from nothing.
+  /// The same value, built from the empty node.
   private func rebuilt(_ node: Node) -> Node {
     guard case .children = node.content else { return node }
     var children: [(ChildKey, Node)] = []
@@ -48,7 +48,7 @@ struct NodeDifferentialTests {
     return .object(children, priority: node.priority)
   }
 
-  @Test("Queries show what a filter over a full sort shows", arguments: 0..<20)
+  @Test("Queries give the same children as a filter over a full sort", arguments: 0..<20)
   func windows(seed: Int) {
     var values = RandomNodes(seed: UInt64(1_000 + seed))
     for _ in 0..<40 {
@@ -71,7 +71,7 @@ struct NodeDifferentialTests {
     }
   }
 
-  @Test("An index follows changes as if it were built anew", arguments: 0..<10)
+  @Test("An updated index equals a new index", arguments: 0..<10)
   func index(seed: Int) {
     var values = RandomNodes(seed: UInt64(2_000 + seed))
     var node = Node.empty
@@ -112,7 +112,7 @@ struct NodeDifferentialTests {
     #expect(node.isEmpty)
   }
 
-  @Test("A change to one of 100,000 children shares the rest")
+  @Test("A change of one of 100,000 children shares the other children")
   func sharing() {
     let node = Node.object((0..<100_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let changed = node.settingChild("k5", to: .leaf(.int(-1)))

@@ -1,4 +1,4 @@
-// Push ids: their time part, their order, and what happens within one millisecond.
+// Tests push ids: their time part, their order, and ids of one millisecond.
 
 import RandomModels
 import RealtimeModel
@@ -7,7 +7,7 @@ import Testing
 @Suite("Push ids", .timeLimit(.minutes(10)))
 struct PushIDTests {
   @Test(
-    "The first eight characters are the time",
+    "The first eight characters encode the time",
     arguments: [
       (1_700_000_000_000, "-NjEtLV-"), (1_735_689_600_000, "-OFU9Mk-"),
     ])
@@ -30,7 +30,7 @@ struct PushIDTests {
     }
   }
 
-  @Test("A generator whose random part is at its highest draws anew")
+  @Test("A generator draws new random bits when the random part overflows")
   func overflow() {
     struct Ones: RandomNumberGenerator { mutating func next() -> UInt64 { .max } }
     var generator = PushIDGenerator()
@@ -40,7 +40,7 @@ struct PushIDTests {
     #expect(generator.next(at: 5, using: &ones).utf8.count == 20)
   }
 
-  @Test("Ids of two generators never collide, and sort by time whoever made them")
+  @Test("Ids of two generators never collide and sort by time")
   func collisions() {
     var generators = [PushIDGenerator(), PushIDGenerator()]
     var random = SeededGenerator(seed: 9)

@@ -1,17 +1,17 @@
-// What following a change costs an order, by what it shares with the value and what it keeps apart.
+// Tests the cost of updating an ordered index: the parts that it shares with the value and with its earlier version.
 
 import RandomModels
 import Testing
 
 @testable import RealtimeModel
 
-@Suite("Orders of children", .timeLimit(.minutes(10)))
+@Suite("Ordered indexes", .timeLimit(.minutes(10)))
 struct OrderedIndexTests {
   private func list(_ count: Int) -> Node {
     .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
   }
 
-  /// How many entries do not stand in parts that two maps share.
+  /// The number of entries outside of the parts that two maps share.
   private func differences(_ a: Children, _ b: Children) -> Int {
     var count = 0
     a.forEachDifference(from: b) { _, _, _ in
@@ -22,7 +22,7 @@ struct OrderedIndexTests {
   }
 
   @Test(
-    "The first child of many with a value in the order is put apart, and the last that goes is put back",
+    "Adding the first and removing the last child with a value copies only a small part of the index",
     arguments: [Ordering.priority, .child("rank")])
   func first(ordering: Ordering) throws {
     var node = list(20_000)
@@ -48,7 +48,7 @@ struct OrderedIndexTests {
   }
 
   @Test(
-    "Orders of which some children have a value and some have none show what a new one shows",
+    "An updated index equals a new one if only some children have a value",
     arguments: 0..<12)
   func mixed(seed: Int) {
     var values = RandomNodes(seed: UInt64(5_000 + seed))
@@ -86,7 +86,7 @@ struct OrderedIndexTests {
     }
   }
 
-  @Test("A bound on a value passes over all children that have none")
+  @Test("A bound on a value skips the children without a value")
   func bound() {
     let node = list(5_000).setting("k9/.priority", to: .leaf(.int(1)))
     let index = OrderedIndex(of: node, by: .priority)

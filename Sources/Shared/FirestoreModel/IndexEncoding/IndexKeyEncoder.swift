@@ -1,8 +1,8 @@
 // Encodes values, names and field paths as index keys: bytes whose order is the database's order.
 //
-// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text and containers keep the order, but
-// different values may have equal bytes, so readers of such an index check the documents again. `byteLimit` truncates all
-// values at the same length, so that no encoding is a prefix of another.
+// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text and containers keep the order,
+// but different values may have equal bytes, so readers of such an index check the documents again. `byteLimit`
+// truncates all values at the same length, so that no encoding is a prefix of another.
 
 /// Builds an index key part by part.
 public struct IndexKeyEncoder: Sendable {
@@ -38,8 +38,8 @@ public struct IndexKeyEncoder: Sendable {
   /// Appends a byte unchanged.
   public mutating func append(raw byte: UInt8) { bytes.append(byte) }
 
-  /// Appends a value. A descending value of a composite index has inverted bytes; single-field indexes are read in reverse
-  /// instead.
+  /// Appends a value. A descending value of a composite index has inverted bytes; single-field indexes are read in
+  /// reverse instead.
   public mutating func append(_ value: Value, _ direction: StructuredQuery.Direction = .ascending) {
     let start = bytes.count
     write(value, limit: start + IndexKeyEncoder.byteLimit)

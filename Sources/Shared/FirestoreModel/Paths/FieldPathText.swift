@@ -1,7 +1,7 @@
 // Field paths as text: `a.b`, `` `a.b`.c ``.
 //
-// A segment is `[a-zA-Z_][a-zA-Z_0-9]*`, or one or more characters between backticks, where a backslash escapes the next
-// character.
+// A segment is `[a-zA-Z_][a-zA-Z_0-9]*`, or one or more characters between backticks, where a backslash escapes the
+// next character.
 
 extension FieldPath: CustomStringConvertible {
   /// Parses the text form.

@@ -2,7 +2,8 @@
 //
 // Invariant: the parsed names need no further validation, except for the parity of the path.
 
-/// A cursor over the bytes of a full resource name. It avoids copies, since every write, read and listener parses names.
+/// A cursor over the bytes of a full resource name. It avoids copies, since every write, read and listener parses
+/// names.
 struct NameParser {
   private let name: String
   private let kind: String

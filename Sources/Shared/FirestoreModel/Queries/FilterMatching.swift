@@ -1,7 +1,7 @@
 // Decides whether a document matches a filter, on the server and in clients.
 //
-// Invariant: a missing field never matches. Ranges match only values of their operand's type, and never NaN. Equality is
-// query equality (1 = 1.0). Only unary filters match null and NaN.
+// Invariant: a missing field never matches. Ranges match only values of their operand's type, and never NaN. Equality
+// is query equality (1 = 1.0). Only unary filters match null and NaN.
 
 extension Filter {
   /// Whether a document matches this filter.

@@ -1,7 +1,7 @@
 // A normalized query: valid and with its full order, as engines plan it and listeners match it.
 //
-// Invariant: `matches` and `compare` define the result of a query: all matching documents, sorted, then offset and limit.
-// Plans, indexes and caches must agree with them.
+// Invariant: `matches` and `compare` define the result of a query: all matching documents, sorted, then offset and
+// limit. Plans, indexes and caches must agree with them.
 
 /// A validated query with its full order.
 public struct NormalizedQuery: Hashable, Sendable {

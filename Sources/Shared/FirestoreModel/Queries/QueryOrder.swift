@@ -17,11 +17,12 @@ extension StructuredQuery {
     return orders
   }
 
-  /// The query with the aggregated fields added to its order, before `__name__`, by name, in the last order's direction.
+  /// The query with the aggregated fields added to its order, before `__name__`, by name, in the last order's
+  /// direction.
   ///
   /// The order decides which documents an aggregation with a limit includes. Google's system tests of sums with limits
-  /// require this order; the order among several fields is not documented. A query whose order ends with `__name__` stays
-  /// as it is, and so does a query with cursor values, which belong to the explicit order.
+  /// require this order; the order among several fields is not documented. A query whose order ends with `__name__`
+  /// stays as it is, and so does a query with cursor values, which belong to the explicit order.
   public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
     guard startAt?.values.isEmpty ?? true, endAt?.values.isEmpty ?? true, findNearest == nil,
       !orderBy.contains(where: { $0.field.isDocumentID })

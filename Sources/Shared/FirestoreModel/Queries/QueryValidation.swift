@@ -110,7 +110,8 @@ extension Query {
     }
   }
 
-  /// The product rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as well.
+  /// The product rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as
+  /// well.
   private func validateKey(_ conjuncts: [Filter]) throws(FirestoreError) {
     var namesOne = false
     for case .field(let filter) in conjuncts where filter.field.isDocumentID && filter.op == .equal {

@@ -1,7 +1,7 @@
 // The result of a three-way comparison, and the bytewise comparison on which the order of text and bytes is based.
 //
-// Invariant: text compares by its UTF-8 bytes, which is code point order. Swift's `<` and `==` on `String` use canonical
-// equivalence, under which two spellings of "é" are equal. The databases distinguish them.
+// Invariant: text compares by its UTF-8 bytes, which is code point order. Swift's `<` and `==` on `String` use
+// canonical equivalence, under which two spellings of "é" are equal. The databases distinguish them.
 
 /// The result of comparing two things in a total order.
 public enum ComparisonOrder: Int8, Sendable, Hashable {

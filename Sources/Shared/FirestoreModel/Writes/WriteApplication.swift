@@ -20,8 +20,8 @@ extension Write {
 
   /// Applies the write within a caller's budget.
   ///
-  /// - Parameter spend: called before each step with its approximate cost: the number of the document's fields and array
-  ///   elements that the step visits. The contents of the write itself do not count. It may throw.
+  /// - Parameter spend: called before each step with its approximate cost: the number of the document's fields and
+  ///   array elements that the step visits. The contents of the write itself do not count. It may throw.
   public func apply(
     to existing: MapValue?, requestTime: Timestamp, spending spend: (Int) throws -> Void
   ) rethrows -> Outcome {
@@ -127,8 +127,8 @@ extension Write {
 }
 
 extension MapValue {
-  /// The number of fields that changing these paths copies: the fields of every map on each path. Maps that a path shares
-  /// with the path before it count once.
+  /// The number of fields that changing these paths copies: the fields of every map on each path. Maps that a path
+  /// shares with the path before it count once.
   fileprivate func costOfChanging(_ paths: [FieldPath]) -> Int {
     var cost = count
     var previous: ArraySlice<String> = []
@@ -151,8 +151,8 @@ extension Precondition {
   /// Checks the condition against the stored document.
   ///
   /// - Parameter stored: the update time of the document; nil if it is missing.
-  /// - Throws: NOT_FOUND, ALREADY_EXISTS, or FAILED_PRECONDITION for a wrong update time. A missing document has a wrong
-  ///   update time, since clients retry FAILED_PRECONDITION and not the other codes.
+  /// - Throws: NOT_FOUND, ALREADY_EXISTS, or FAILED_PRECONDITION for a wrong update time. A missing document has a
+  ///   wrong update time, since clients retry FAILED_PRECONDITION and not the other codes.
   public func check(_ name: DocumentName, updateTime stored: Timestamp?) throws(FirestoreError) {
     switch self {
     case .exists(true): if stored == nil { throw .notFound("No document to update: \(name)") }

@@ -3,8 +3,8 @@
 // The reason is correctness, not speed. An operand or a cursor may contain a map. The generated messages keep maps in
 // dictionaries of Swift strings, which treat two spellings of a letter as one key.
 //
-// Invariant: the decoder rejects messages that the model cannot express, such as a filter without a kind. The validation of
-// `Query` rejects queries that the product forbids.
+// Invariant: the decoder rejects messages that the model cannot express, such as a filter without a kind. The
+// validation of `Query` rejects queries that the product forbids.
 
 public import FirestoreModel
 

@@ -1,8 +1,9 @@
 // Decodes values directly into the model, without the generated messages.
 //
-// Invariant: decoded values are well formed: valid UTF-8, parsed references, one value each. The model's validation decides
-// whether they can be stored. A map that is marked as a vector becomes a vector. In a client's cache, a map that is marked as
-// a pending server timestamp becomes one. A map with a malformed mark stays a map; validation rejects its reserved key.
+// Invariant: decoded values are well formed: valid UTF-8, parsed references, one value each. The model's validation
+// decides whether they can be stored. A map that is marked as a vector becomes a vector. In a client's cache, a map
+// that is marked as a pending server timestamp becomes one. A map with a malformed mark stays a map; validation rejects
+// its reserved key.
 
 public import FirestoreModel
 
@@ -70,8 +71,8 @@ extension ProtobufReader {
     return value
   }
 
-  /// Merges two occurrences of a field, by protobuf's rule for nested messages: map fields and array elements are appended,
-  /// all other values are replaced.
+  /// Merges two occurrences of a field, by protobuf's rule for nested messages: map fields and array elements are
+  /// appended, all other values are replaced.
   private static func merged(_ earlier: Value?, _ later: Value) -> Value {
     switch (earlier, later) {
     case (.map(let a)?, .map(let b)): .map(MapValue(unsorted: a.entries + b.entries))

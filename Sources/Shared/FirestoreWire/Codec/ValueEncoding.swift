@@ -1,7 +1,7 @@
 // Encodes values of the model directly, without the generated messages.
 //
-// Invariant: `ValueDecoding` and the generated code read the bytes as the same value. The writer goes from back to front,
-// so fields and elements are written in reverse order.
+// Invariant: `ValueDecoding` and the generated code read the bytes as the same value. The writer goes from back to
+// front, so fields and elements are written in reverse order.
 
 import FirestoreModel
 

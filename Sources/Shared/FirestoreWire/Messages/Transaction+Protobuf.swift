@@ -7,8 +7,8 @@ import SwiftProtobuf
 extension TransactionOptions {
   /// The options in a message.
   ///
-  /// - Parameter fallback: the options if the message names no mode: read-write for BeginTransaction, read-only for reads
-  ///   that begin a transaction.
+  /// - Parameter fallback: the options if the message names no mode: read-write for BeginTransaction, read-only for
+  ///   reads that begin a transaction.
   public init(_ message: Google_Firestore_V1_TransactionOptions, or fallback: TransactionOptions) {
     switch message.mode {
     case .readWrite(let options):

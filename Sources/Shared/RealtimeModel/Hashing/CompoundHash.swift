@@ -19,8 +19,8 @@ public struct CompoundHash: Sendable, Equatable {
     self.hashes = hashes
   }
 
-  /// Computes the compound hash of a value with the ranges of the product's clients. A range ends with the first leaf after
-  /// which its text is longer than 512 bytes and longer than ten times the square root of the value's size.
+  /// Computes the compound hash of a value with the ranges of the product's clients. A range ends with the first leaf
+  /// after which its text is longer than 512 bytes and longer than ten times the square root of the value's size.
   public init(of node: Node) {
     let threshold = max(512, Int((100 * Double(node.estimatedSize)).squareRoot()))
     self.init(of: node) { bytes, path in bytes > threshold && !path.isPriority }
@@ -28,7 +28,8 @@ public struct CompoundHash: Sendable, Equatable {
 
   /// Computes the compound hash of a value.
   ///
-  /// - Parameter endsRange: whether a range ends, given the length of its text so far and the path of the last leaf added.
+  /// - Parameter endsRange: whether a range ends, given the length of its text so far and the path of the last leaf
+  ///   added.
   init(of node: Node, endsRange: (Int, Path) -> Bool) {
     var walk = RangeText()
     var paths: [Path] = []

@@ -1,5 +1,5 @@
-// Caches the hash of a node. Nodes are immutable and shared between threads; the cell is the only mutable part of a node
-// and changes once, from unknown to known.
+// Caches the hash of a node. Nodes are immutable and shared between threads; the cell is the only mutable part of a
+// node and changes once, from unknown to known.
 
 #if canImport(Darwin)
   import Darwin
@@ -17,8 +17,8 @@ final class HashCell: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: String?
 
-  /// The minimum size, in JSON bytes, of nodes that cache their hash. Smaller nodes are hashed again each time, which costs
-  /// less than the cell.
+  /// The minimum size, in JSON bytes, of nodes that cache their hash. Smaller nodes are hashed again each time, which
+  /// costs less than the cell.
   static let minimumSize = 512
 
   static func make(forSize size: Int) -> HashCell? { size < minimumSize ? nil : HashCell() }

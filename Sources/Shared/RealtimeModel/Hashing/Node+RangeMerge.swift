@@ -4,8 +4,8 @@ extension Node {
   /// The range merges that turn a peer's value into this node.
   ///
   /// - Parameter hash: the compound hash of the peer's value.
-  /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that the ranges are equal;
-  ///   the values may still differ in a priority that the peer's hash left out.
+  /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that the ranges are
+  ///   equal; the values may still differ in a priority that the peer's hash left out.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     var visited = 0
     return rangeMerges(against: hash, visited: &visited)
@@ -51,9 +51,9 @@ extension Node {
   /// Whether sending `size` bytes in ranges costs less than sending the complete value.
   private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
-  /// Adds merges that remove priorities which a peer may have and its hash does not show. Mobile clients do not hash the
-  /// priority of an object if none of its keys sorts after ".priority". Each such priority is removed by an interval that
-  /// contains nothing else.
+  /// Adds merges that remove priorities which a peer may have and its hash does not show. Mobile clients do not hash
+  /// the priority of an object if none of its keys sorts after ".priority". Each such priority is removed by an
+  /// interval that contains nothing else.
   private func addUnseenPriorities(
     _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
@@ -170,8 +170,8 @@ extension Node {
   }
 }
 
-/// Extracts the part of a value inside one interval. Nodes outside of the interval are not visited, so that all intervals
-/// of a value together cost their contents and the paths to their ends.
+/// Extracts the part of a value inside one interval. Nodes outside of the interval are not visited, so that all
+/// intervals of a value together cost their contents and the paths to their ends.
 private struct IntervalSlice {
   private let start: Path?
   private let end: Path?

@@ -1,5 +1,5 @@
-// The simple hash of a node, by which a client and the server find out that they have the same value without sending it.
-// The hashed text names types and lists children in default order with their hashes.
+// The simple hash of a node, by which a client and the server find out that they have the same value without sending
+// it. The hashed text names types and lists children in default order with their hashes.
 
 import Crypto
 import JSON

@@ -71,9 +71,9 @@ struct RangeText {
 extension Node {
   /// Visits the leaves in order of their paths. `visit` runs after each leaf; the visit ends if it returns false.
   ///
-  /// An object's priority is visited as a child named `.priority`, in key order. The product's mobile clients leave it out
-  /// if no key sorts after it, so that one of their ranges then differs although nothing changed. This costs a merge; leaving
-  /// the priority out here would hide changes.
+  /// An object's priority is visited as a child named `.priority`, in key order. The product's mobile clients leave it
+  /// out if no key sorts after it, so that one of their ranges then differs although nothing changed. This costs a
+  /// merge; leaving the priority out here would hide changes.
   ///
   /// - Parameter willAdd: runs before a leaf is added, when its path is known.
   @discardableResult

@@ -15,8 +15,8 @@ extension JSONReader {
     case read
   }
 
-  /// Reads any value as a node in export format. Arrays become objects; `.priority`, `.value` and `.sv` have their special
-  /// meaning.
+  /// Reads any value as a node in export format. Arrays become objects; `.priority`, `.value` and `.sv` have their
+  /// special meaning.
   ///
   /// - Throws: ``JSONError``; its ``JSONError/realtimeError(in:)`` has the product's words.
   public mutating func readNode(

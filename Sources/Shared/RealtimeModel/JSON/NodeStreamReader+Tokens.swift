@@ -58,8 +58,8 @@ extension NodeStreamReader {
     return nil
   }
 
-  /// The end of the value at the position; nil if it is incomplete. Only for members that begin with a dot, whose values
-  /// are small.
+  /// The end of the value at the position; nil if it is incomplete. Only for members that begin with a dot, whose
+  /// values are small.
   mutating func endOfValue() throws(RealtimeError) -> Int? {
     let first = pending[position]
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return try endOfScalar(first) }

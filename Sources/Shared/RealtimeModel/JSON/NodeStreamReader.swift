@@ -1,13 +1,13 @@
 // Reads a stream of JSON that is too large for memory into rows: one row for each leaf and each priority of an object.
 //
 // Invariants
-//   1. The reader holds the incomplete token (a key or a string of bounded length) and a few words for every open object.
-//      It never holds a subtree.
-//   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning. There the last of
-//      several members with one name counts. Here the receiver of the rows is asked to drop the earlier rows whenever a
-//      name may repeat (``NodeStreamReader/Event/again(_:)``). Names in ascending order never repeat.
-//   3. After such a drop, only the receiver knows whether an object still has children. Therefore its priority arrives as
-//      conditional on children (``NodeStreamReader/Event/priority(_:_:)``).
+//   1. The reader holds the incomplete token (a key or a string of bounded length) and a few words for every open
+//      object. It never holds a subtree.
+//   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning. There the last
+//      of several members with one name counts. Here the receiver of the rows is asked to drop the earlier rows
+//      whenever a name may repeat (``NodeStreamReader/Event/again(_:)``). Names in ascending order never repeat.
+//   3. After such a drop, only the receiver knows whether an object still has children. Therefore its priority arrives
+//      as conditional on children (``NodeStreamReader/Event/priority(_:_:)``).
 
 import JSON
 

@@ -23,7 +23,8 @@ public struct NodeStreamWriter: Sendable {
   /// Removes and returns the bytes written since the last call.
   public mutating func take() -> [UInt8] { writer.take() }
 
-  /// Writes a leaf, or at a path that ends in `.priority` an object's priority. Rows below one object must be contiguous.
+  /// Writes a leaf, or at a path that ends in `.priority` an object's priority. Rows below one object must be
+  /// contiguous.
   public mutating func row(_ path: [ChildKey], _ value: Node) {
     guard let last = path.last else {
       isLeaf = true

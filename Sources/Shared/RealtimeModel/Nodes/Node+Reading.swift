@@ -49,8 +49,8 @@ extension Node {
 
   /// Visits every leaf and every priority of an object, with its path relative to this node.
   ///
-  /// The priority of a leaf is part of the leaf. The priority of an object is visited before its children, at a path that
-  /// ends in `.priority`.
+  /// The priority of a leaf is part of the leaf. The priority of an object is visited before its children, at a path
+  /// that ends in `.priority`.
   public func forEachLeaf(_ visit: (Path, Node) throws -> Void) rethrows {
     var path = Path.root
     try visitLeaves(&path, visit)
@@ -98,8 +98,8 @@ extension Node {
     return all ? last + 1 : nil
   }
 
-  /// Visits, in key order, the children that differ between an earlier value and this one. A missing child is empty. The
-  /// cost is proportional to the difference if the two values share structure.
+  /// Visits, in key order, the children that differ between an earlier value and this one. A missing child is empty.
+  /// The cost is proportional to the difference if the two values share structure.
   ///
   /// A leaf has no children. The priorities of the two nodes are not compared.
   public func forEachChangedChild(

@@ -28,8 +28,8 @@ extension Node {
 
   /// The node with the value at a relative path replaced. Objects that become empty are pruned.
   ///
-  /// A path that ends in `.priority` replaces only the priority, by the value of the leaf `node`. A boolean or an object
-  /// counts as no priority; validation rejects them earlier.
+  /// A path that ends in `.priority` replaces only the priority, by the value of the leaf `node`. A boolean or an
+  /// object counts as no priority; validation rejects them earlier.
   public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
 
   private func setting(_ keys: ArraySlice<ChildKey>, to node: Node) -> Node {

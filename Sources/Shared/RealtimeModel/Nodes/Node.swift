@@ -2,7 +2,8 @@
 // priority.
 //
 // Invariants
-//   1. An object has at least one child, and none of its children is empty. An object without children is ``Node/empty``.
+//   1. An object has at least one child, and none of its children is empty. An object without children is
+//      ``Node/empty``.
 //   2. The empty node has no priority.
 //   3. Numbers are canonical: a number that fits a 64-bit integer is an integer, and there is no -0.
 //   4. Nodes are immutable values that share structure. Changing one of n children costs O(log n).

@@ -2,8 +2,8 @@
 // skipped.
 
 extension PersistentMap {
-  /// Visits, in ascending order, the entries that may differ, until `visit` returns false: the entries of keys in only one
-  /// map, and those of keys in both maps outside of shared parts. The values of the latter may be equal.
+  /// Visits, in ascending order, the entries that may differ, until `visit` returns false: the entries of keys in only
+  /// one map, and those of keys in both maps outside of shared parts. The values of the latter may be equal.
   ///
   /// - Returns: false if `visit` ended it.
   @discardableResult

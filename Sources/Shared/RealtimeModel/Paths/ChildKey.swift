@@ -1,8 +1,8 @@
 // A child key: the name of a child. Keys that spell 32-bit integers sort first, in numeric order; all others follow in
 // UTF-16 order.
 //
-// Invariant: equality and hashing use exact code units. "é" as one scalar and as two are different keys, although Swift's
-// String operators treat them as equal.
+// Invariant: equality and hashing use exact code units. "é" as one scalar and as two are different keys, although
+// Swift's String operators treat them as equal.
 
 /// The key of a child.
 public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
@@ -32,8 +32,8 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     }
   }
 
-  /// Wraps a bound's key from the wire, where the strings of the sentinels mean ``minimum`` and ``maximum``. Java clients
-  /// write the latter as `[MAX_KEY]`.
+  /// Wraps a bound's key from the wire, where the strings of the sentinels mean ``minimum`` and ``maximum``. Java
+  /// clients write the latter as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {
     case "[MIN_NAME]": self = .minimum

@@ -1,5 +1,5 @@
-// A path: the keys from the root down to a location. On the wire, slashes join the keys. Empty segments are ignored, and
-// keys are not percent-encoded.
+// A path: the keys from the root down to a location. On the wire, slashes join the keys. Empty segments are ignored,
+// and keys are not percent-encoded.
 
 /// The path of a location in a database, or relative to another location.
 public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {

@@ -2,8 +2,8 @@
 // O(k + log n), updating one child O(log n).
 //
 // Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While all
-// children are without a value, the node itself holds them in order. Children with a value are in a separate map, so that
-// adding the first and removing the last cost no more than any other.
+// children are without a value, the node itself holds them in order. Children with a value are in a separate map, so
+// that adding the first and removing the last cost no more than any other.
 
 /// A location's value with its children in an ordering.
 public struct OrderedIndex: Sendable {
@@ -16,8 +16,8 @@ public struct OrderedIndex: Sendable {
   /// The sort keys of the other children.
   private(set) var sortKeys = PersistentMap<SortKey, Bool>()
 
-  /// Indexes the children of a value: O(n), plus O(m log m) for the m children with a value in the ordering. O(1) if the
-  /// ordering is known to equal key order.
+  /// Indexes the children of a value: O(n), plus O(m log m) for the m children with a value in the ordering. O(1) if
+  /// the ordering is known to equal key order.
   public init(of node: Node, by ordering: Ordering) {
     self.ordering = ordering
     self.node = node
@@ -92,8 +92,8 @@ public struct OrderedIndex: Sendable {
 
   /// The children in a query's window, and the window's edge.
   ///
-  /// - Returns: the window as a value without priority, and the edge: if the limit is reached, the sort key of the child
-  ///   farthest from the side from which the limit counts. A child that enters the window replaces that child.
+  /// - Returns: the window as a value without priority, and the edge: if the limit is reached, the sort key of the
+  ///   child farthest from the side from which the limit counts. A child that enters the window replaces that child.
   public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
     var entries: [(ChildKey, Node)] = []
     var edge: SortKey?
@@ -110,8 +110,8 @@ public struct OrderedIndex: Sendable {
 }
 
 extension Node {
-  /// The result of a query on this location: the location's value for the default query, else an object of the children in
-  /// the query's window, without the location's priority. A leaf has no children.
+  /// The result of a query on this location: the location's value for the default query, else an object of the children
+  /// in the query's window, without the location's priority. A leaf has no children.
   public func window(_ query: QuerySpec) -> Node {
     if query.showsAll { return self }
     if isKeyOrder(query.ordering) || query.limit != nil {

@@ -7,7 +7,8 @@ extension QuerySpec {
   /// excludes these keys.
   public var startSortKey: SortKey? { start.map { sortKey(of: $0, missingKey: .minimum) } }
 
-  /// The sort key of the upper bound; nil without an upper bound. A bound without a key lies after every key of its value.
+  /// The sort key of the upper bound; nil without an upper bound. A bound without a key lies after every key of its
+  /// value.
   public var endSortKey: SortKey? { end.map { sortKey(of: $0, missingKey: .maximum) } }
 
   private func sortKey(of bound: Bound, missingKey: ChildKey) -> SortKey {

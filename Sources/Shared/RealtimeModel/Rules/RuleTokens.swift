@@ -1,5 +1,5 @@
-// The tokens of a rule expression. A slash is an operator or starts a regular expression. Only the grammar distinguishes
-// the two, and calls `readRegularExpression()` for the latter.
+// The tokens of a rule expression. A slash is an operator or starts a regular expression. Only the grammar
+// distinguishes the two, and calls `readRegularExpression()` for the latter.
 
 /// Reads the tokens of an expression with one token of lookahead.
 struct RuleTokens {
@@ -129,8 +129,8 @@ struct RuleTokens {
 
   /// Reads the rest of a regular expression. Its slash is the current token.
   ///
-  /// Checks that the expression ends, that groups and sets are closed, that alternatives are not empty, the positions of
-  /// `^` and `$`, and the flags.
+  /// Checks that the expression ends, that groups and sets are closed, that alternatives are not empty, the positions
+  /// of `^` and `$`, and the flags.
   mutating func readRegularExpression() throws(Mistake) {
     offset = start + 1
     let first = offset

@@ -1,7 +1,8 @@
 // A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. The text is stored unchanged.
 //
-// Reading checks the JSON and its comments, the position and type of every member, keys, wildcards, index paths, and the
-// form of each expression (see RuleExpressionForm). It does not check the names, types and arguments in expressions.
+// Reading checks the JSON and its comments, the position and type of every member, keys, wildcards, index paths, and
+// the form of each expression (see RuleExpressionForm). It does not check the names, types and arguments in
+// expressions.
 
 /// The rules of a location, or of all locations that a wildcard matches.
 public final class RuleNode: Sendable {

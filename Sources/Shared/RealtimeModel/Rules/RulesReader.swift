@@ -1,8 +1,8 @@
 // Reads the bytes of a rules file. Malformed JSON stops the reader. JSON that is not valid as rules is recorded as a
 // problem, and the reader continues.
 //
-// Differences from JSON: comments (`//`, `/* */`) wherever white space is allowed, a comma after the last member, and raw
-// line breaks and tabs in strings.
+// Differences from JSON: comments (`//`, `/* */`) wherever white space is allowed, a comma after the last member, and
+// raw line breaks and tabs in strings.
 
 import JSON
 

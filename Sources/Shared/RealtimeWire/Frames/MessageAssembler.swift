@@ -3,8 +3,8 @@
 // Between messages, a frame that is a short decimal number announces the number of frames of the next message. `0` is a
 // client's keep-alive. Any other frame is a message by itself.
 //
-// Invariants: an announced count reserves no memory; only received bytes are kept. The frames of a message over the limit
-// are counted but not kept, so that its request can still be answered.
+// Invariants: an announced count reserves no memory; only received bytes are kept. The frames of a message over the
+// limit are counted but not kept, so that its request can still be answered.
 
 /// The state of receiving messages on one connection.
 public struct MessageAssembler: Sendable {

@@ -1,5 +1,5 @@
-// Splits an outgoing message into frames that every peer accepts: at most 16,384 UTF-16 code units each. It never splits
-// a scalar, so that the WebSocket layer never sees half of a surrogate pair.
+// Splits an outgoing message into frames that every peer accepts: at most 16,384 UTF-16 code units each. It never
+// splits a scalar, so that the WebSocket layer never sees half of a surrogate pair.
 
 /// Splits long messages into several frames, which follow a frame with their count.
 public enum MessageSplitter {

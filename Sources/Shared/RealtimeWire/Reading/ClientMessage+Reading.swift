@@ -24,8 +24,8 @@ extension ClientMessage {
     }
   }
 
-  /// The number of a request, even if the request is malformed. It is also found if the end of the message is missing and
-  /// the number came before.
+  /// The number of a request, even if the request is malformed. It is also found if the end of the message is missing
+  /// and the number came before.
   public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
     var number = RequestNumberScanner()
     number.scan(bytes)

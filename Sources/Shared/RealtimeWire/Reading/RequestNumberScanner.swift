@@ -3,9 +3,9 @@
 // The scanner follows only the structure of the message, in one pass, and keeps no bytes. Values are not validated, so
 // that a malformed value does not hide the number.
 //
-// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number before any nested
-// object or array is known at once. After one it is known only at the end of the message, when every bracket is closed and
-// nothing follows.
+// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number before any
+// nested object or array is known at once. After one it is known only at the end of the message, when every bracket is
+// closed and nothing follows.
 
 /// Scans a message for its request number.
 public struct RequestNumberScanner: Sendable {

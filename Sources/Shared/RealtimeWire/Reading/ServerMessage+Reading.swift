@@ -1,5 +1,5 @@
-// Reads the messages of a server. Data is not validated. Unknown messages are kept as such, since newer servers may send
-// messages that this client does not know.
+// Reads the messages of a server. Data is not validated. Unknown messages are kept as such, since newer servers may
+// send messages that this client does not know.
 
 import JSON
 import RealtimeModel

@@ -1,5 +1,5 @@
-// Writes the messages of a client. The fields are in the order that servers read fastest: number, action, body. The paths
-// of requests start with a slash.
+// Writes the messages of a client. The fields are in the order that servers read fastest: number, action, body. The
+// paths of requests start with a slash.
 
 import JSON
 public import RealtimeModel
