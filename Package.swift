@@ -207,7 +207,9 @@ let package = Package(
         "FirestoreProtobuf", "FirestoreWire", "HearthServer", "ServerFixture", protobuf,
         nio("NIOCore"), nio("NIOPosix"),
       ]),
-    tests(of: "Firebase", ["Firebase", "FirebaseFirestore", "HearthServer"]),
+    tests(
+      of: "Firebase",
+      ["Firebase", "FirebaseCore", "FirebaseDatabase", "FirebaseFirestore", "HearthServer"]),
   ]
 )
 
