@@ -92,7 +92,9 @@ public struct GRPCMessageParser: Sendable {
     guard held.readableBytes - Self.prefixLength >= length else { return nil }
     pending = nil
     held.moveReaderIndex(forwardBy: Self.prefixLength)
-    guard let message = held.readSlice(length: length) else { return nil }
+    guard let message = held.readSlice(length: length) else {
+      preconditionFailure("invariant: the buffer holds the message that was checked")
+    }
     if held.readableBytes > 0 { pending = held }
     return flag == 1 ? .compressed(message) : .message(message)
   }
@@ -103,6 +105,7 @@ public struct GRPCMessageParser: Sendable {
   }
 
   private mutating func fail(_ status: GRPCStatus) -> GRPCStatus {
+    precondition(failure == nil, "invariant: the parser fails once")
     failure = status
     pending = nil
     return status

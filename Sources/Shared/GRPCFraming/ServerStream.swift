@@ -105,6 +105,7 @@ public struct GRPCServerStream: Sendable {
     case nil: break
     }
     guard request == .halfClosed else { return nil }
+    // From here on `next()` returns nil, so that the half-close is delivered once.
     request = .delivered
     guard !parser.hasPartialMessage else {
       throw GRPCStatus(.internal, "The request ended within a message.")
@@ -149,6 +150,7 @@ public struct GRPCServerStream: Sendable {
       trailers.add(name: "grpc-message", value: GRPCStatus.percentEncoded(status.message))
     }
     if let details = status.detailsHeader { trailers.add(name: "grpc-status-details-bin", value: details) }
+    precondition(trailers.listSize < 8 << 10, "invariant: trailers are smaller than 8 KiB")
     return trailers
   }
 

@@ -230,6 +230,7 @@ public struct JSONReader: ~Copyable {
     let byte = try peek()
     if byte == closing {
       position += 1
+      assert(openCount > 0, "invariant: a closing byte ends an open array or object")
       openCount -= 1
       isFirst = false
       return false

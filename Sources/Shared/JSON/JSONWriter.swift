@@ -157,6 +157,8 @@ public struct JSONWriter: Sendable {
 
   @inlinable
   mutating func close(_ byte: UInt8) {
+    precondition(depth > 0, "invariant: an end closes an open array or object")
+    precondition(!afterKey, "invariant: every key has a value")
     depth -= 1
     if pretty, needsComma { newLine() }
     buffer.append(byte)

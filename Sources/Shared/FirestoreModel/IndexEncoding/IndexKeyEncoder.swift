@@ -48,6 +48,14 @@ public struct IndexKeyEncoder: Sendable {
       isExact = false
     }
     if direction == .descending { invert(from: start) }
+    precondition(
+      bytes.count - start <= IndexKeyEncoder.byteLimit, "invariant: a value in a key is within its limit")
+    assert(isSkippable(from: start, direction), "invariant: a decoder skips exactly the encoded value")
+  }
+
+  private func isSkippable(from start: Int, _ direction: StructuredQuery.Direction) -> Bool {
+    var decoder = IndexKeyDecoder(bytes, from: start)
+    return decoder.skipValue(direction) && decoder.isAtEnd
   }
 
   /// Appends a path. No path's encoding is a prefix of another's.

@@ -42,7 +42,11 @@ public struct MapValue: Sendable {
   }
 
   /// Makes a map of fields that are known to be sorted, each key once.
-  init(sorted entries: [Entry]) { self.entries = entries }
+  init(sorted entries: [Entry]) {
+    assert(
+      MapValue.isStrictlySorted(entries), "invariant: the fields of a map are sorted by key, without repeats")
+    self.entries = entries
+  }
 
   /// Makes a map of key and value pairs in any order. If a key repeats, the last value counts.
   public init<S: Sequence>(_ pairs: S) where S.Element == (String, Value) {

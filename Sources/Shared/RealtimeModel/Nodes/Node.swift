@@ -206,7 +206,9 @@ final class ObjectStorage: Sendable {
     var prioritized = 0
     var fullyPrioritized = 0
     var deferred = 0
+    precondition(!children.isEmpty, "invariant: an object has a child")
     children.forEach { key, node in
+      assert(!node.isEmpty, "invariant: no child of an object is empty")
       childrenSize += ObjectStorage.size(of: key, node)
       if node.priority != nil { prioritized += 1 }
       if node.containsFullyPrioritizedObject { fullyPrioritized += 1 }
@@ -226,6 +228,12 @@ final class ObjectStorage: Sendable {
     _ children: Children, priority: Priority?, estimatedSize: Int, prioritizedCount: Int,
     fullyPrioritizedCount: Int, deferredCount: Int
   ) {
+    precondition(!children.isEmpty, "invariant: an object has a child")
+    let counts = 0...children.count
+    precondition(
+      counts.contains(prioritizedCount) && counts.contains(fullyPrioritizedCount)
+        && counts.contains(deferredCount),
+      "invariant: the counts of an object are those of its children")
     self.children = children
     self.priority = priority
     self.estimatedSize = estimatedSize

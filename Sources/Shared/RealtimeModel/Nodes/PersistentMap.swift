@@ -19,7 +19,10 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
 
   final class Leaf: Sendable {
     let entries: [Entry]
-    init(_ entries: [Entry]) { self.entries = entries }
+    init(_ entries: [Entry]) {
+      precondition(!entries.isEmpty, "invariant: a leaf of a map has entries")
+      self.entries = entries
+    }
   }
 
   final class Branch: Sendable {
@@ -29,6 +32,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
     let count: Int
 
     init(_ trees: [Tree]) {
+      precondition(!trees.isEmpty, "invariant: a branch of a map has subtrees")
       self.trees = trees
       keys = trees.map { $0.firstKey }
       count = trees.reduce(0) { $0 + $1.count }
@@ -43,6 +47,9 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
   /// Makes a map of entries in strictly ascending order.
   init(sorted entries: [Entry]) {
     guard !entries.isEmpty else { return }
+    assert(
+      zip(entries, entries.dropFirst()).allSatisfy { $0.key.order(against: $1.key) < 0 },
+      "invariant: the entries of a map ascend")
     var level = PersistentMap.evenRanges(of: entries.count).map { Tree.leaf(Leaf(Array(entries[$0]))) }
     while level.count > 1 {
       level = PersistentMap.evenRanges(of: level.count).map { Tree.branch(Branch(Array(level[$0]))) }
@@ -213,7 +220,7 @@ extension PersistentMap.Tree {
       if trees.count <= Map.maximum { return [.branch(Map.Branch(trees))] }
       let cut = trees.count / 2
       return [.branch(Map.Branch(Array(trees[..<cut]))), .branch(Map.Branch(Array(trees[cut...])))]
-    default: return [self, right]
+    default: preconditionFailure("invariant: all leaves of a map have the same depth")
     }
   }
 }

@@ -105,6 +105,8 @@ public struct OrderedIndex: Sendable {
       edge = sortKey
       return entries.count < limit
     }
+    precondition(entries.count <= max(limit, 1), "invariant: a window holds at most its limit")
+    precondition(edge.map(query.contains) ?? true, "invariant: the edge of a window is inside the bounds")
     return (.object(entries), entries.count < limit ? nil : edge)
   }
 }

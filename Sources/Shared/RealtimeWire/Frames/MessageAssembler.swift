@@ -67,12 +67,14 @@ public struct MessageAssembler: Sendable {
   private mutating func add(
     _ frame: UnsafeRawBufferPointer, to bytes: inout [UInt8], remaining: Int
   ) -> Received {
+    precondition(remaining > 0, "invariant: an incomplete message lacks at least one frame")
     if bytes.count + frame.count > maximumBytes {
       var number = RequestNumberScanner()
       bytes.withUnsafeBytes { number.scan($0) }
       return discard(frame, number, remaining: remaining)
     }
     bytes.append(contentsOf: frame)
+    precondition(bytes.count <= maximumBytes, "invariant: a buffered message is within the limit")
     if remaining == 1 { return .assembled(bytes) }
     state = .assembling(remaining: remaining - 1, bytes: bytes)
     return .nothing

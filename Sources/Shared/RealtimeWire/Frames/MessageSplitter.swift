@@ -34,6 +34,9 @@ public enum MessageSplitter {
       units += width
     }
     frames.append(start..<message.count)
+    assert(
+      zip(frames, frames.dropFirst()).allSatisfy { $0.upperBound == $1.lowerBound },
+      "invariant: the frames cover the message without gaps")
     return frames
   }
 
