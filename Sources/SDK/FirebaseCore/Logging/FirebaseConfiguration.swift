@@ -1,4 +1,4 @@
-// Settings of the whole process that belong to no app.
+// The configuration of the whole process, independent of apps.
 
 public import Foundation
 import Locking

@@ -1,5 +1,6 @@
-// The options of an app: which project it talks to. Invariant: options that an app was configured
-// with do not change any more; `FirebaseApp.options` hands out copies.
+// The options of an app, which select its project.
+//
+// Invariant: the options of a configured app do not change; `FirebaseApp.options` returns copies.
 
 public import Foundation
 import Locking

@@ -1,8 +1,8 @@
-// The plain values behind FirebaseOptions, and how a GoogleService-Info.plist spells them.
+// The values of FirebaseOptions, and their keys in a GoogleService-Info.plist.
 
 import Foundation
 
-/// What a set of options holds; a value, so that copies are independent.
+/// The values of a set of options. It is a value type, so that copies are independent.
 struct OptionValues: Hashable, Sendable {
   var apiKey: String?
   var bundleID = ""

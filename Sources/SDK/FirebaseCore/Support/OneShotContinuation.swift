@@ -1,7 +1,7 @@
 // Bridges callbacks to async functions.
 //
-// Invariant: the waiting task resumes exactly once: with the first result, or with the fallback when every callback that
-// could give a result was released.
+// Invariant: the waiting task resumes exactly once: with the first result, or with the fallback when every callback
+// that could give a result was released.
 
 import Locking
 

@@ -1,4 +1,4 @@
-// A value at a moment, as the app reads it. Invariant: a snapshot never changes.
+// A snapshot of a value, for the app. Invariant: a snapshot never changes.
 
 public import Foundation
 import RealtimeModel

@@ -1,5 +1,7 @@
-// A database of an app: its settings, and where references begin. Invariant: settings hold still from
-// the first reference on; there is one instance for an app, a server and a name.
+// A database of an app: its settings, and the root of its references.
+//
+// Invariant: settings do not change after the first reference; there is one instance for an app, a server and a
+// namespace.
 
 public import Dispatch
 public import FirebaseCore
@@ -28,7 +30,7 @@ open class Database: NSObject, @unchecked Sendable {
     var cacheSize: UInt = 10 << 20
     var callbackQueue = DispatchQueue.main
     var repository: Repository?
-    /// Whether the app is gone: what is asked now ends with an error, and nothing connects.
+    /// Whether the app was deleted: all requests then fail, and nothing connects.
     var isShutDown = false
   }
 
@@ -64,7 +66,7 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// The database that an app's options name.
   ///
-  /// Of an app that was deleted it is a database where everything ends with an error.
+  /// For a deleted app, every operation of the database fails.
   @discardableResult
   open class func database(app: FirebaseApp) -> Database {
     let options = app.options
@@ -80,7 +82,7 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// A database of an app by its URL, which must name the root.
   ///
-  /// Of an app that was deleted it is a database where everything ends with an error.
+  /// For a deleted app, every operation of the database fails.
   @discardableResult
   open class func database(app: FirebaseApp, url: String) -> Database {
     guard let (endpoint, keys) = DatabaseEndpoint.parse(url) else {
@@ -219,7 +221,7 @@ open class Database: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Prints what the SDK does to standard error, or stops doing so.
+  /// Starts or stops logging to standard error.
   open class func setLoggingEnabled(_ enabled: Bool) {
     FirebaseConfiguration.shared.setLoggerLevel(enabled ? .debug : .notice)
   }

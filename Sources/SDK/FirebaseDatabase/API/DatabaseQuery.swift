@@ -1,5 +1,6 @@
-// A query: a location, an order, bounds and a limit. Building and observing are in extensions beside
-// this file. Invariant: a query never changes; every method that narrows it gives a new one.
+// A query: a location, an ordering, bounds and a limit. Extensions add constraints and observe.
+//
+// Invariant: a query never changes; methods that add constraints return a new query.
 
 import FirebaseCore
 public import Foundation

@@ -1,6 +1,5 @@
-// Operations that the server carries out when it loses this client. They hold for the present
-// connection alone: after a reconnect the app registers them again, usually from an observer of
-// `.info/connected`.
+// The onDisconnect operations, which the server carries out when it loses this client. They belong to the current
+// connection. After a reconnect the app registers them again, usually from an observer of `.info/connected`.
 
 import FirebaseCore
 import Foundation

@@ -1,6 +1,5 @@
-// Writing: every form applies locally at once and completes when the server has answered. A value that
-// cannot be stored stops the program; what the server or the network says is an error of the
-// completion.
+// Writes to a location. Every form applies locally at once and completes when the server has responded. A value that
+// cannot be stored stops the program; errors of the server or the network are errors of the completion.
 
 import FirebaseCore
 import Foundation

@@ -1,5 +1,5 @@
-// A location in a database: moving about and what it is called. Writing, transactions and operations
-// for the disconnection are in extensions beside this file.
+// A reference to a location in a database: navigation and names. Extensions write, run transactions and register
+// onDisconnect operations.
 
 import FirebaseCore
 import Foundation
@@ -67,8 +67,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   @discardableResult
   open func description() -> String { url }
 
-  /// Closes the default database's connection until `goOnline()`; what is written meanwhile is sent
-  /// then.
+  /// Closes the default database's connection until `goOnline()`. Writes are sent after that.
   open class func goOffline() {
     Database.database().goOffline()
   }

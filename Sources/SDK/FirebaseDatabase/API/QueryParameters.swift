@@ -1,5 +1,7 @@
-// What narrows a query, and the rules for combining it. Invariant: parameters that exist are valid; a
-// combination that the product refuses stops the program where it is built, as Apple's SDK does.
+// The parameters of a query, and the rules for combining them.
+//
+// Invariant: parameters are valid. Like Apple's SDK, a combination that the product rejects stops the program where it
+// is built.
 
 import FirebaseCore
 import RealtimeModel

@@ -1,6 +1,7 @@
-// Frames to messages and back, on the event loop, with the signs of life of both ends: `0` after 45 s
-// without traffic, and a ping that the server must answer when it has been silent that long.
-// Invariant: pieces of one message are written without anything between them.
+// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s without
+// traffic, and a ping that the server must answer after as long a silence.
+//
+// Invariant: the frames of one message are written contiguously.
 
 import NIOCore
 import NIOWebSocket

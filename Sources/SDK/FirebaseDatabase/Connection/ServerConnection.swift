@@ -1,9 +1,11 @@
-// The client's end of protocol v5 as a state machine over connections that come and go.
+// The client's side of protocol v5, as a state machine over successive connections. It has no I/O, clock or system
+// randomness.
 //
-// Invariants: what was asked and not answered is sent again after a reconnect in the original order
-// (listens, writes, reads, operations for the disconnection), except transactions, which fail with
-// `disconnect` because their hash no longer means anything; request numbers grow and are never used
-// twice; events of an earlier transport are ignored. No I/O, no clock and no randomness of its own.
+// Invariants
+//   1. Unanswered requests are sent again after a reconnect in their original order: listens, writes, reads and
+//      onDisconnect operations. Transactions fail with `disconnect` instead, since their hash may be out of date.
+//   2. Request numbers ascend and never repeat.
+//   3. Events of an earlier transport are ignored.
 
 import FirebaseCore
 import RealtimeModel
@@ -13,7 +15,7 @@ import RealtimeWire
 enum InterruptReason: Hashable, Sendable {
   /// The app went offline.
   case user
-  /// The server told this client not to come back.
+  /// The server requested that this client does not reconnect.
   case serverKill
   /// The app or its database is gone.
   case shutdown
@@ -42,7 +44,7 @@ struct ServerConnection {
     var isSent = false
   }
 
-  /// What the server names when it pushes.
+  /// The target that the server names in its pushes.
   private struct ListenTarget: Hashable {
     let path: Path
     let tag: Int?
@@ -51,7 +53,7 @@ struct ServerConnection {
   private struct SentListen {
     let number: Int64
     let listen: Listen
-    /// What the server was told by ranges that this client has.
+    /// The cached value of which the listen sent a compound hash.
     var offer: Node?
   }
 
@@ -64,7 +66,7 @@ struct ServerConnection {
   private var hasSentStats = false
   private var nextNumber: Int64 = 1
   private var requests: [Int64: Request] = [:]
-  /// What is listened to, with the place of each in the order of the app's asking.
+  /// The listens, each with its position in the order of the app's requests.
   private var listens: [Listen: Int] = [:]
   private var lastListen = 0
   /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
@@ -88,7 +90,7 @@ struct ServerConnection {
     self.statsName = statsName
   }
 
-  /// What is to be done, in order, since this was last asked.
+  /// Removes and returns the pending actions, in order.
   mutating func takeActions() -> [ConnectionAction] {
     defer { actions = [] }
     return actions
@@ -175,7 +177,7 @@ struct ServerConnection {
     if isConnected { send(listen) }
   }
 
-  /// Names the value that a listen told the server by ranges, on which the ranges that come back build.
+  /// Records the value of which a listen sent a compound hash. The range merges of the response apply to it.
   mutating func offered(_ node: Node, by listen: Listen, number: Int64) {
     let target = ListenTarget(path: listen.path, tag: listen.tag)
     guard let index = sentListens[target]?.firstIndex(where: { $0.number == number }) else { return }
@@ -235,8 +237,8 @@ struct ServerConnection {
     }
   }
 
-  /// Ranges replace parts of what was offered with the listen that they answer, which need not be what
-  /// is known by now: other data may have come since.
+  /// Applies range merges to the value of which the listen sent a compound hash. The cached value may differ by now,
+  /// since other data may have arrived.
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
     guard let sent = sentListens[target]?.first, let offer = sent.offer else {

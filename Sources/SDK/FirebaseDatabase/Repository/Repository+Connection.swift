@@ -1,4 +1,4 @@
-// What the connection reports, and what follows from it.
+// Handles the events that the connection reports.
 
 import FirebaseCore
 import RealtimeModel
@@ -20,7 +20,7 @@ extension Repository {
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
       if connection.hasUnansweredListens {
-        // The data that shows the write may still be on its way; dropping the write now would flash.
+        // The server's data that includes the write may arrive later; dropping the write now would show the old value.
         delayedAnswers.append((id, error))
       } else {
         writeAnswered(id, error)

@@ -1,4 +1,4 @@
-// Observing, keeping synchronised, and reading once.
+// Observes, keeps data synchronized, and reads once.
 
 import Dispatch
 import FirebaseCore

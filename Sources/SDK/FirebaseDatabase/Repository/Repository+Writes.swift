@@ -1,5 +1,5 @@
-// Writes: applied to the local tree with server values estimated, sent with server values as they are,
-// and taken back if the server refuses them.
+// Writes: applied to the local tree with estimated server values, sent with unresolved server values, and reverted if
+// the server rejects them.
 
 import FirebaseCore
 import RealtimeModel
@@ -48,7 +48,7 @@ extension Repository {
     completion(error)
   }
 
-  /// Takes back every write that the server has not answered, and tells those who wait.
+  /// Reverts every write that the server has not acknowledged, and calls the completions with an error.
   func purgeOutstandingWrites() {
     for completion in takeBackWrites() { completion(Repository.cancelled) }
   }

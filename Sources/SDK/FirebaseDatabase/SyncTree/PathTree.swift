@@ -1,5 +1,6 @@
-// A tree that carries a value at some of its paths: pending writes, sync points, queued
-// transactions. Invariant: no branch is empty; what loses its last value is pruned.
+// A path tree has values at some of its paths: pending writes, sync points, queued transactions.
+//
+// Invariant: no branch is empty; a branch that loses its last value is pruned.
 
 import RealtimeModel
 
@@ -24,7 +25,7 @@ struct PathTree<Value> {
       : children.map { ($0.key, $0.value) }
   }
 
-  /// What lies at a path, as a tree of its own.
+  /// The subtree at a path.
   func subtree(_ path: Path) -> PathTree {
     var tree = self
     for key in path.keys {

@@ -1,5 +1,6 @@
-// What happens to data, on its way through the sync tree. Invariant: `path` is always relative to the
-// sync point that the operation has reached.
+// An operation of the sync tree: a change of data that the tree applies to its sync points.
+//
+// Invariant: `path` is relative to the sync point that the operation has reached.
 
 import RealtimeModel
 
@@ -19,7 +20,7 @@ struct SyncOperation {
     case overwrite(Node)
     /// Values at paths below were replaced, all at once.
     case merge(PathTree<Node>)
-    /// A write was answered; the tree names what it had written.
+    /// A write was acknowledged; the tree names the paths that it wrote.
     case acknowledge(PathTree<Bool>, isRevert: Bool)
     /// The server has sent all there is.
     case listenComplete

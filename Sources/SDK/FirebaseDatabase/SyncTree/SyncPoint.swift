@@ -1,5 +1,6 @@
-// A location at which at least one query is observed. Invariant: it holds one view a query, and no
-// view without an observer.
+// A sync point: a location at which at least one query is observed.
+//
+// Invariant: a sync point has one view for each query, and every view has an observer.
 
 import RealtimeModel
 
@@ -44,10 +45,10 @@ final class SyncPoint {
   /// Removes observers.
   ///
   /// - Parameters:
-  ///   - query: the query; the default one stands for every query of the location, except that a
-  ///     failed listen of it takes only the views with it that it fed.
+  ///   - query: the query. The default query means every query of the location, but a failed listen of it removes only
+  ///     the views that depended on it.
   ///   - registration: the observer; nil for all.
-  /// - Returns: the queries without observers now, and what observers are told.
+  /// - Returns: the queries that have no observers now, and the events for observers.
   func remove(
     _ query: QuerySpec, _ registration: ObserverRegistration?, error: RealtimeError?
   ) -> (queries: [QuerySpec], events: [DataEvent]) {

@@ -1,9 +1,11 @@
-// Everything that is observed, written and known, and which listens the server must hold for it.
+// The sync tree: the observers, pending writes and caches of a database, and the listens that it needs from the server.
 //
-// Invariants: a listen is asked of the server for a location exactly when something is observed there
-// and no view above loads all of it; a listen that loads everything makes every listen at and below
-// it superfluous; a query with bounds or a limit has one tag, unique as long as the tree lives. The
-// tree is deterministic: the same calls give the same events and listens.
+// Invariants
+//   1. The tree requests a listen for a location exactly if something is observed there and no view above loads all of
+//      it.
+//   2. A listen that loads a complete location replaces every listen at and below it.
+//   3. A query with bounds or a limit has one tag, unique for the lifetime of the tree.
+//   4. The tree is deterministic: the same calls give the same events and listens.
 
 import RealtimeModel
 
@@ -16,7 +18,7 @@ struct Listen: Hashable, Sendable {
   let tag: Int?
 }
 
-/// What the tree asks of the connection.
+/// An action that the tree requests from the connection.
 enum ListenAction: Equatable, Sendable {
   case start(Listen)
   case stop(Listen)
@@ -96,7 +98,7 @@ final class SyncTree {
     apply(.listenComplete, at: listen.path, tag: listen.tag)
   }
 
-  /// The server's cached value of what a listen covers, for its hash.
+  /// The server's cached value of a listen, for its hash.
   func serverNode(of listen: Listen) -> Node {
     let syncPoint = syncPoints[listen.path]
     let view = listen.tag == nil ? syncPoint?.completeView : syncPoint?.view(of: listen.query)
@@ -117,7 +119,7 @@ final class SyncTree {
 
   /// Adds an observer.
   ///
-  /// - Returns: what it is told at once.
+  /// - Returns: its initial events.
   func add(_ registration: ObserverRegistration, at path: Path, query: QuerySpec) -> [DataEvent] {
     let above = syncPoints.values(on: path)
     let isCovered = above.contains { $0.value.completeView != nil }
@@ -159,12 +161,11 @@ final class SyncTree {
     return (node, false)
   }
 
-  /// Removes an observer, or all of a query; with an error they are told why.
+  /// Removes an observer, or all observers of a query. With an error, they receive a cancel event.
   ///
   /// - Parameters:
-  ///   - registration: nil for all observers of the query; the default query stands for every query
-  ///     of the location.
-  ///   - error: why the server ended the listen, which is then gone already.
+  ///   - registration: nil for all observers of the query. The default query means every query of the location.
+  ///   - error: the error with which the server ended the listen; nil if the app removes the observer.
   func remove(
     _ registration: ObserverRegistration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
   ) -> [DataEvent] {
@@ -176,7 +177,7 @@ final class SyncTree {
     let lostCompleteView = hadCompleteView && syncPoint.completeView == nil
     let isCovered = syncPoints.values(on: path).contains { $0.value.completeView != nil }
     if !isCovered {
-      // What this listen fed must be listened to on its own before it stops.
+      // The queries that this listen covered need their own listens before it stops.
       if lostCompleteView {
         for view in distinctViews(below: syncPoints.subtree(path)) {
           pendingActions.append(.start(listen(for: view)))
@@ -196,7 +197,7 @@ final class SyncTree {
     return events
   }
 
-  /// The server ended a listen, or never began it: its observers are told and removed.
+  /// The server revoked or rejected a listen: its observers receive a cancel event and are removed.
   func cancel(_ listen: Listen, error: RealtimeError) -> [DataEvent] {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
@@ -217,14 +218,14 @@ final class SyncTree {
 
   // MARK: Reading
 
-  /// What observers of a query would see now, if that is known whole from listens and writes.
+  /// The current result of a query, if listens and writes determine it completely.
   func completeNode(at path: Path, query: QuerySpec) -> Node? {
     if let view = syncPoints[path]?.view(of: query), let node = view.cache.completeEventNode { return node }
     guard let server = completeServerNode(at: path) else { return nil }
     return view(over: server, at: path, query: query)
   }
 
-  /// What observers of a query would see over a value of the server.
+  /// The result of a query over a value of the server.
   func view(over server: Node, at path: Path, query: QuerySpec) -> Node {
     let node = writes.completeNode(at: path, over: server) ?? .empty
     return query.showsAll ? node : node.window(query)

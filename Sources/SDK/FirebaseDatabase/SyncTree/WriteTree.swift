@@ -1,5 +1,6 @@
-// All writes that the server has not answered yet, in the order they were made. Invariant: `visible`
-// is exactly the overlay of the visible records in that order.
+// The write tree: all unacknowledged writes, in their order.
+//
+// Invariant: `visible` is the overlay of the visible records in that order.
 
 import RealtimeModel
 
@@ -141,7 +142,7 @@ struct WriteTree {
     return visible.overlay(at: childPath).applied(to: server.node.child(key))
   }
 
-  /// What becomes visible at a path when the server's data there changed; nil if a write hides it.
+  /// The visible value at a path after the server's data changed there; nil if a write hides it.
   func eventNode(afterServerChangeAt path: Path, to server: Node) -> Node? {
     let overlay = visible.overlay(at: path)
     return overlay.completeNode(at: .root) == nil ? overlay.applied(to: server) : nil

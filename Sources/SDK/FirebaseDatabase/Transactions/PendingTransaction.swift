@@ -1,8 +1,8 @@
-// One transaction: a function over the value at a path, run until its result could be stored.
+// A pending transaction: a function of the value at a path, which runs until its result is stored.
 
 import RealtimeModel
 
-/// What an update function decided.
+/// The decision of an update function.
 enum TransactionDecision: Sendable {
   case commit(Node)
   case abort
@@ -21,7 +21,7 @@ final class PendingTransaction {
     /// Ran, and may be sent.
     case run
     case sent
-    /// Overridden while it was under way; ends unless the server still accepts it.
+    /// Overridden while it was in flight. It fails unless the server still accepts it.
     case sentNeedsAbort(RealtimeError)
     case needsAbort(RealtimeError)
     case completed
@@ -41,9 +41,9 @@ final class PendingTransaction {
   var status = Status.run
   var tries = 0
   var writeID: Int
-  /// What the function saw last.
+  /// The last input of the function.
   var input: Node
-  /// What it made of it, server values as they are, and with estimates.
+  /// The function's output: with unresolved server values, and with estimates.
   var output: Node
   var estimate: Node
 
@@ -66,7 +66,7 @@ final class PendingTransaction {
   }
 }
 
-/// The unfinished transactions by path, and the batches that are under way.
+/// The unfinished transactions by path, and the batches in flight.
 struct TransactionQueue {
   private(set) var tree = PathTree<[PendingTransaction]>()
   private var batches: [Int: (path: Path, transactions: [PendingTransaction])] = [:]
@@ -75,7 +75,7 @@ struct TransactionQueue {
     tree[transaction.path, default: []].append(transaction)
   }
 
-  /// Drops what has completed.
+  /// Removes completed transactions.
   mutating func prune() {
     var rest = PathTree<[PendingTransaction]>()
     tree.forEach { path, queue in
@@ -117,7 +117,7 @@ struct TransactionQueue {
     batches[id] = (path, transactions)
   }
 
-  /// Forgets the batches under way, whose answers will not come.
+  /// Discards the batches in flight, whose responses will not arrive.
   mutating func forgetBatches() { batches = [:] }
 
   func isSent(_ id: Int) -> Bool { batches[id] != nil }

@@ -1,6 +1,9 @@
-// Running transactions. Invariants: a batch is sent only when every transaction at and below its path
-// has run, with the hash of the value that they ran on; a transaction ends exactly once; completions are
-// called after the queue is consistent again.
+// Runs transactions.
+//
+// Invariants
+//   1. A batch is sent only if every transaction at and below its path has run, with the hash of their input.
+//   2. A transaction ends exactly once.
+//   3. Completions are called after the queue is consistent again.
 
 import FirebaseCore
 import RealtimeModel
@@ -150,7 +153,7 @@ extension Repository {
 
   /// Ends the transactions that a plain write at a path overrides.
   ///
-  /// - Parameter includingSent: whether those under way end at once, because their answer will not come.
+  /// - Parameter includingSent: whether transactions in flight fail immediately, since no response will arrive.
   /// - Returns: the events of taking their writes back.
   func abortTransactions(
     at path: Path,

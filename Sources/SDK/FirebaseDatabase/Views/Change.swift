@@ -1,5 +1,7 @@
-// What an operation changed in a view, one entry a child. Invariant: within one operation a child has
-// at most one change; two changes of one child are merged, and may cancel out.
+// The changes of an operation in a view, one for each child.
+//
+// Invariant: within one operation a child has at most one change; two changes of one child are merged, and may cancel
+// out.
 
 import RealtimeModel
 

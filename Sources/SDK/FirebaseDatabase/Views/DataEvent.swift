@@ -1,4 +1,4 @@
-// What the sync tree tells observers.
+// The events that the sync tree delivers to observers.
 
 import RealtimeModel
 
@@ -17,11 +17,11 @@ struct EventInterest: OptionSet, Sendable {
 struct ObserverRegistration: Equatable, Sendable {
   /// Names the observer; the same on every call that concerns it.
   let id: UInt
-  /// What it wants to be told; nothing for one that only keeps data synchronised.
+  /// The kinds of events to deliver; none for an observer that only keeps data synchronized.
   let interest: EventInterest
 }
 
-/// What an observer is told.
+/// An event for an observer.
 struct DataEvent {
   enum Content {
     /// A child changed; `previous` is the key of the sibling before it, in the query's order.

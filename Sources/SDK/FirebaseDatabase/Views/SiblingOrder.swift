@@ -1,6 +1,6 @@
-// Finds a child's predecessor in a view's order without sorting everything again for every event.
-// Invariant: when `places` is there, it holds the place of every child of the node it was last brought
-// in step with.
+// The order of siblings: finds a child's predecessor in a view's order without sorting all children for every event.
+//
+// Invariant: if `places` is set, it has the sort key of every child of the node of the last update.
 
 import RealtimeModel
 

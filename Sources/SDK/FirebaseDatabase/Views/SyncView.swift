@@ -1,6 +1,7 @@
-// One query at one location: its caches and its observers. Invariant: every observer has been told
-// exactly what separates nothing from the event cache, in the order of section "events": removed,
-// added, moved, changed, value.
+// The view of one query at one location: its caches and its observers.
+//
+// Invariant: the events of an observer turn an empty value into the event cache. Their order is removed, added, moved,
+// changed, value.
 
 import RealtimeModel
 
@@ -13,7 +14,7 @@ final class SyncView {
   private let filter: ViewFilter
   private var order: SiblingOrder
 
-  /// Makes a view out of what is known at its location.
+  /// Makes a view from the cached data at its location.
   init(path: Path, query: QuerySpec, writes: WriteTreeReference, server: Node, isServerComplete: Bool) {
     self.path = path
     self.query = query
@@ -42,7 +43,7 @@ final class SyncView {
 
   /// Adds an observer.
   ///
-  /// - Returns: what it is told at once.
+  /// - Returns: its initial events.
   func add(_ registration: ObserverRegistration) -> [DataEvent] {
     registrations.append(registration)
     var changes: [(key: ChildKey, change: ChildChange)] = []
@@ -55,7 +56,7 @@ final class SyncView {
     return events(for: changes, showsValue: cache.event.isComplete, to: [registration])
   }
 
-  /// Removes an observer, or all of them; they are told why if there is an error.
+  /// Removes an observer, or all of them. With an error, they receive a cancel event.
   func remove(_ registration: ObserverRegistration?, error: RealtimeError?) -> [DataEvent] {
     let removed = registrations.filter { registration == nil || $0.id == registration?.id }
     registrations.removeAll { registration == nil || $0.id == registration?.id }
@@ -69,7 +70,7 @@ final class SyncView {
 
   /// Applies an operation.
   ///
-  /// - Returns: what the observers are told.
+  /// - Returns: the events for the observers.
   func apply(_ operation: SyncOperation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent]
   {
     let before = cache

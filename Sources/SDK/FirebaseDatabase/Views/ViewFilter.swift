@@ -1,5 +1,5 @@
-// Applies changes to a cached value under a query: what lies outside the query's window is dropped,
-// and every difference that an observer would see is recorded.
+// Filters changes of a cached value by a query: drops data outside of the query's window, and records every difference
+// that observers see.
 
 import RealtimeModel
 

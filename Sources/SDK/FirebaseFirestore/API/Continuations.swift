@@ -1,11 +1,11 @@
-// From callbacks to async functions.
+// Converts callbacks to async functions.
 
 import FirebaseCore
 import FirestoreModel
 import Foundation
 
 enum Continuations {
-  /// What a task hears whose completion will never be called.
+  /// The error for a task whose completion is never called.
   static let unknownOutcome = FirestoreError(
     .unknown, "The Firestore instance was ended before there was an answer, so the outcome is not known.")
 

@@ -1,4 +1,4 @@
-// The indexes of the cache. They change how long a query on the cache takes, never what it finds.
+// The indexes of the cache. They change the time of a query on the cache, never its results.
 
 import FirestoreModel
 public import Foundation

@@ -1,5 +1,4 @@
-// @DocumentID: a property that is filled with the ID, or the reference, of the document it is
-// decoded from, and never written.
+// @DocumentID: a property that decoding sets to the ID, or the reference, of the document, and encoding omits.
 
 public import FirebaseSharedSwift
 import Foundation

@@ -1,5 +1,5 @@
-// Firestore's own encoder and decoder: the structure coder with the product's types passed through
-// and timestamps and bytes as defaults.
+// Firestore's encoder and decoder: the structure coders, with the product's types passed through, and timestamps and
+// bytes by default.
 
 import FirebaseCore
 public import FirebaseSharedSwift
@@ -56,7 +56,7 @@ extension Firestore {
     public var dateEncodingStrategy: FirebaseDataEncoder.DateEncodingStrategy = .timestamp
     /// How data is stored; `.blob`, which is bytes, unless set.
     public var dataEncodingStrategy: FirebaseDataEncoder.DataEncodingStrategy = .blob
-    /// What happens to NaN and the infinities; `.throw` unless set.
+    /// The encoding of NaN and the infinities; `.throw` by default.
     public var nonConformingFloatEncodingStrategy: FirebaseDataEncoder.NonConformingFloatEncodingStrategy =
       .throw
     /// How coding keys become field names; `.useDefaultKeys` unless set.
@@ -93,7 +93,7 @@ extension Firestore {
     public var dateDecodingStrategy: FirebaseDataDecoder.DateDecodingStrategy = .timestamp
     /// How data is read; `.blob`, which is bytes, unless set.
     public var dataDecodingStrategy: FirebaseDataDecoder.DataDecodingStrategy = .blob
-    /// Whether strings stand for NaN and the infinities; `.throw` unless set.
+    /// Whether strings represent NaN and the infinities; `.throw` by default.
     public var nonConformingFloatDecodingStrategy: FirebaseDataDecoder.NonConformingFloatDecodingStrategy =
       .throw
     /// How field names become coding keys; `.useDefaultKeys` unless set.

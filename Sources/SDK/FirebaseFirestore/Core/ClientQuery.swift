@@ -1,11 +1,10 @@
-// A query as the app stated it, and the target that the server is asked for.
+// A query of the app, and the target that the server watches for it.
 //
-// A limit to the last documents is asked for with the order and the cursors turned round; the view
-// keeps the stated order.
+// A limit to the last documents is sent with reversed order and cursors; the view keeps the app's order.
 
 import FirestoreModel
 
-/// What the server is asked to watch.
+/// The target that the server watches.
 enum Target: Hashable, Sendable {
   case document(DocumentName)
   case query(ModelQuery)

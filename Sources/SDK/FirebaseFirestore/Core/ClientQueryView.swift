@@ -1,8 +1,7 @@
-// The live result of one query: which documents it shows, which of them the server has confirmed,
-// and what to tell listeners when either changes.
+// The view of one query: its documents, the documents confirmed by the server, and the snapshots for listeners.
 //
-// Invariant: a view is in sync only while its target is current, nothing it shows is in limbo and
-// its target is not being asked for again.
+// Invariant: a view is in sync only while its target is current, none of its documents is in limbo, and its target is
+// not being reset.
 
 import FirestoreModel
 
@@ -41,7 +40,7 @@ struct ClientQueryView {
 
   // MARK: Computing
 
-  /// What changed documents mean for the view, without changing it.
+  /// Computes the changes of the view for changed documents, without applying them.
   func compute(_ changed: DocumentChanges, after previous: PendingViewChanges? = nil) -> PendingViewChanges {
     var result = previous ?? PendingViewChanges(documents: documents, mutated: mutated)
     result.needsRefill = false
@@ -126,7 +125,7 @@ struct ClientQueryView {
     return (snapshot, limboChanges)
   }
 
-  /// Going offline makes what the view shows uncertain.
+  /// Applies a change of the online state. Going offline makes the view's result uncertain.
   mutating func applyOnlineState(_ state: OnlineState) -> ViewSnapshot? {
     guard isCurrent, state == .offline else { return nil }
     isCurrent = false
@@ -134,7 +133,7 @@ struct ClientQueryView {
     return apply(unchanged, resolvesLimbo: false).snapshot
   }
 
-  /// What a listener that comes late is told.
+  /// The first snapshot of a listener that is added later.
   var initialSnapshot: ViewSnapshot {
     .initial(
       query: query, documents: documents, mutated: mutated, fromCache: wasSynced != true,

@@ -1,4 +1,4 @@
-// Reading a document or a query's result once, from the server or the cache.
+// Reads a document or a query's result once, from the server or the cache.
 
 import FirebaseCore
 import FirestoreModel
@@ -95,7 +95,7 @@ extension FirestoreClient {
 }
 
 extension SyncEngine {
-  /// What the cache alone says about a query, as a first snapshot.
+  /// The cache's result of a query, as a first snapshot.
   mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
     let result = store.execute(query, usePreviousResults: true)
     var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)

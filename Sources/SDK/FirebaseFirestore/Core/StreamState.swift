@@ -1,12 +1,11 @@
-// The life of one stream, from the first attempt over waits to the next.
+// The state of one stream, from the first attempt through waits to the next.
 //
 //   stopped --start--> connecting --opened--> open
 //      ^                   |                    |
 //      |<------stop--------+--------------------+
 //                          +------failed--------+--> failed --start--> waiting --backoffDone--> connecting
 //
-// Invariant: every connection has a number of its own, and what an older one still reports is
-// ignored by number.
+// Invariant: every connection has a distinct number; reports of older connections are ignored.
 
 import FirebaseCore
 import FirestoreModel

@@ -1,6 +1,6 @@
-// Which indexes the cache keeps: those that the app configured, and those that slow queries earned.
+// The indexes of the cache: those that the app configured, and those that slow queries caused.
 //
-// Invariant: indexes change how long a query on the cache takes, never what it finds.
+// Invariant: indexes change the time of a query on the cache, never its results.
 
 import FirestoreModel
 

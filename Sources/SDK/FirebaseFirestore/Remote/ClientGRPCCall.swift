@@ -1,7 +1,7 @@
 // One gRPC call on an HTTP/2 stream.
 //
-// Invariant: the observer hears `.opened` at most once and first, `.ended` exactly once and last,
-// and everything on the connection's event loop.
+// Invariant: the observer receives `.opened` at most once and first, `.ended` exactly once and last, and everything on
+// the connection's event loop.
 
 import FirestoreModel
 import GRPCFraming
@@ -9,7 +9,7 @@ import NIOCore
 import NIOHPACK
 import NIOHTTP2
 
-/// What happens to a call.
+/// An event of a call.
 enum CallEvent: Sendable {
   case opened
   case message(ByteBuffer)
@@ -41,7 +41,7 @@ final class ClientGRPCCall: Sendable {
 
   // MARK: The caller's side, from any thread
 
-  /// Sends a message; what is sent before the stream is open waits for it.
+  /// Sends a message. Messages wait until the stream is open.
   func send(_ message: [UInt8]) {
     eventLoop.execute { [self] in
       guard !state.value.isClosed, !state.value.isFinished else { return }
@@ -64,7 +64,7 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
-  /// Ends the call; the observer hears nothing more.
+  /// Ends the call; the observer receives no more events.
   func cancel() {
     eventLoop.execute { [self] in
       state.value.observer = nil
@@ -74,7 +74,7 @@ final class ClientGRPCCall: Sendable {
       if state.value.isFinished {
         channel.close(promise: nil)
       } else {
-        // Half-closing first lets what was sent arrive, the farewell among it.
+        // Half-closing first delivers the messages sent, including the last one.
         ClientGRPCCall.writeEnd(to: channel)
         channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
       }

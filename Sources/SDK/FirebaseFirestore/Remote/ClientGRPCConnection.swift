@@ -1,7 +1,7 @@
-// The connection to the server: HTTP/2 in clear or over TLS, made when the first call needs it and
-// again after it was lost. Calls share it.
+// The gRPC connection to the server: HTTP/2 with or without TLS. The first call opens it, and the next call after a
+// loss opens it again. Calls share it.
 //
-// Invariant: a call that cannot be carried ends with UNAVAILABLE, never silently.
+// Invariant: a call that cannot be sent ends with UNAVAILABLE.
 
 import FirestoreModel
 import GRPCFraming
@@ -60,7 +60,7 @@ final class ClientGRPCConnection: Sendable {
     return call
   }
 
-  /// Closes the connection; calls under way end with UNAVAILABLE, later ones at once.
+  /// Closes the connection. Calls in flight end with UNAVAILABLE, later calls fail immediately.
   func shutDown() {
     eventLoop.execute { [self] in
       state.value.isShutDown = true
@@ -95,7 +95,7 @@ final class ClientGRPCConnection: Sendable {
     }
   }
 
-  /// What encrypts the connection; nil for one in clear. Made beside the event loop, since it reads files.
+  /// The TLS context of the connection; nil without TLS. It is created off the event loop, since it reads files.
   private func security() -> EventLoopFuture<NIOSSLContext?> {
     guard address.isEncrypted else { return eventLoop.makeSucceededFuture(nil) }
     return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { try ServerTrust.context() }
@@ -112,7 +112,7 @@ final class ClientGRPCConnection: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           if let security {
-            // A name in numbers cannot be told to the server during the handshake.
+            // SNI (RFC 6066) does not permit IP addresses.
             let isNumeric = (try? SocketAddress(ipAddress: address.host, port: 0)) != nil
             try pipeline.addHandler(
               NIOSSLClientHandler(context: security, serverHostname: isNumeric ? nil : address.host))

@@ -1,4 +1,4 @@
-// Where the server is, as the settings name it.
+// The address of the server, from the settings.
 
 /// A host, a port and whether the connection is encrypted.
 struct ServerAddress: Hashable, Sendable {

@@ -1,4 +1,4 @@
-// Which paths and keys the app may name.
+// The rules for paths and keys of the app.
 
 import FirebaseCore
 import RealtimeModel

@@ -1,6 +1,7 @@
-// Reads the app's values into nodes. Invariant: numbers and booleans are told apart by the class of
-// their NSNumber, never by `as? Bool`, which on Linux succeeds for 0 and 1 too; what the protocol could
-// not carry is refused here, before anything is applied or sent.
+// Reads the app's values into nodes.
+//
+// Invariant: the class of an NSNumber distinguishes numbers and booleans, never `as? Bool`, which on Linux also
+// succeeds for 0 and 1. The reader rejects values that the protocol cannot carry, before anything is applied or sent.
 
 import FirebaseSharedSwift
 import Foundation
@@ -161,7 +162,7 @@ struct ValueReader {
 }
 
 extension NSNumber {
-  /// Whether it is an unsigned integer beyond what 64 signed bits hold.
+  /// Whether it is an unsigned integer that does not fit 64 signed bits.
   var objCTypeIsLarge: Bool {
     String(cString: objCType) == "Q" && uint64Value > UInt64(Int64.max)
   }

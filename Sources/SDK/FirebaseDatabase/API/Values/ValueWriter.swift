@@ -1,5 +1,7 @@
-// Gives nodes to the app. Invariant: every number and boolean is an NSNumber, so that `as? Int`,
-// `as? Double` and `as? Bool` succeed on Linux as they do on Apple's platforms.
+// Writes nodes as values for the app.
+//
+// Invariant: every number and boolean is an NSNumber, so that `as? Int`, `as? Double` and `as? Bool` succeed on Linux
+// as on Apple's platforms.
 
 import Foundation
 import RealtimeModel

@@ -1,4 +1,4 @@
-// Bundles and the queries named in them.
+// Loads bundles, and gets their named queries.
 
 import FirestoreModel
 public import Foundation

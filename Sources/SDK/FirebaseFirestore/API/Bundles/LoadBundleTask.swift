@@ -1,7 +1,7 @@
-// The loading of a bundle, as the app follows it.
+// The task of loading a bundle, which reports progress to the app.
 //
-// Invariant: observers hear of every step on the settings' queue, in order, and of nothing after
-// the step that ended the loading.
+// Invariant: observers receive every step on the settings' queue, in order, and nothing after the step that ends the
+// loading.
 
 import FirebaseCore
 import FirestoreModel
@@ -12,7 +12,7 @@ import Locking
 public enum LoadBundleTaskState: Int, Sendable {
   /// It failed.
   case error = 0
-  /// It is under way.
+  /// The bundle is being loaded.
   case inProgress = 1
   /// It is done.
   case success = 2
@@ -80,8 +80,8 @@ public final class LoadBundleTask: NSObject, Sendable {
     state.withLock { $0.completion = completion }
   }
 
-  /// Adds an observer: it is told, on the settings' queue, of every step from now on, the last of
-  /// which has the state `success` or `error`.
+  /// Adds an observer, which receives every further step on the settings' queue. The last step has the state `success`
+  /// or `error`.
   @discardableResult
   public func addObserver(
     _ observer: @escaping (LoadBundleTaskProgress) -> Void
@@ -135,7 +135,7 @@ public final class LoadBundleTask: NSObject, Sendable {
   private func tell(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
     state.withLock { $0.progress = progress }
     queue.async { [self] in
-      // Who is there now is told: an app adds observers after the loading has started.
+      // The current observers are notified, since an app adds observers after the loading has started.
       let (observers, completion) = state.withLock { state in
         (state.observers, progress.state == .inProgress ? nil : state.completion)
       }

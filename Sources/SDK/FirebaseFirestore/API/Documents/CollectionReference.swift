@@ -1,4 +1,4 @@
-// A collection: a query for all its documents, and the place to add new ones.
+// A reference to a collection: a query for all its documents, which also adds documents.
 
 import FirestoreModel
 import Foundation

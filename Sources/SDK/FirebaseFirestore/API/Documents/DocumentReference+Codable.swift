@@ -1,4 +1,4 @@
-// Writing and reading documents as Codable values.
+// Writes and reads documents as Codable values.
 
 import Foundation
 
@@ -29,7 +29,7 @@ extension DocumentReference {
 
   /// Encodes a value and replaces the document with it.
   ///
-  /// - Throws: what encoding throws, at once. What the server says comes to the completion.
+  /// - Throws: encoding errors. The completion receives the errors of the server.
   public func setData<T: Encodable>(
     from value: T, encoder: Firestore.Encoder = Firestore.Encoder(),
     completion: (((any Error)?) -> Void)? = nil
@@ -55,10 +55,10 @@ extension DocumentReference {
 }
 
 extension CollectionReference {
-  /// Encodes a value and adds it as a document with an ID of its own.
+  /// Encodes a value and adds it as a document with a new ID.
   ///
   /// - Returns: the new document's reference, at once.
-  /// - Throws: what encoding throws. What the server says comes to the completion.
+  /// - Throws: encoding errors. The completion receives the errors of the server.
   @discardableResult
   public func addDocument<T: Encodable>(
     from value: T, encoder: Firestore.Encoder = Firestore.Encoder(),

@@ -1,4 +1,4 @@
-// Where a document is, and everything that can be done with it.
+// A reference to a document: writes, reads and listens to it.
 
 import FirestoreModel
 public import Foundation
@@ -152,8 +152,8 @@ public final class DocumentReference: NSObject, Sendable, Codable {
 
   // MARK: Listening
 
-  /// Listens to the document. The listener is called on the settings' queue, first with what the
-  /// document is now; after an error it hears nothing more.
+  /// Listens to the document. The listener is called on the settings' queue, first with the current document. After an
+  /// error it receives no more events.
   @discardableResult
   public func addSnapshotListener(
     _ listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void

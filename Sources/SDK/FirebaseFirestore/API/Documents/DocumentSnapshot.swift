@@ -1,4 +1,4 @@
-// A document's contents at one moment.
+// A snapshot of a document.
 
 import FirestoreModel
 public import Foundation

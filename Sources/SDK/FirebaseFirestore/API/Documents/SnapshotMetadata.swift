@@ -1,4 +1,4 @@
-// Where a snapshot comes from.
+// The metadata of a snapshot: its source.
 
 public import Foundation
 

@@ -1,4 +1,4 @@
-// Numbers that the server computes over a query's result.
+// Aggregate queries, which the server computes over a query's result.
 
 import FirestoreModel
 public import Foundation
@@ -84,7 +84,7 @@ public final class AggregateQuery: NSObject, Sendable {
 
 /// The numbers that the server computed.
 public final class AggregateQuerySnapshot: NSObject, Sendable {
-  /// What was asked.
+  /// The aggregate query.
   public let query: AggregateQuery
   private let values: [Value?]
 

@@ -1,9 +1,9 @@
-// One document's change between two snapshots of a query.
+// The change of one document between two snapshots of a query.
 
 import FirestoreModel
 public import Foundation
 
-/// What happened to a document in a query's result.
+/// The kind of change of a document in a query's result.
 @frozen
 public enum DocumentChangeType: Int, Sendable {
   /// It came into the result.
@@ -16,7 +16,7 @@ public enum DocumentChangeType: Int, Sendable {
 
 /// One document's change between two snapshots.
 public final class DocumentChange: NSObject, Sendable {
-  /// What happened.
+  /// The kind of change.
   public let type: DocumentChangeType
   /// The document, as it was if it has been removed.
   public let document: QueryDocumentSnapshot

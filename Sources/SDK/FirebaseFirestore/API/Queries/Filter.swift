@@ -1,4 +1,4 @@
-// Conditions that can be joined by "and" and "or".
+// Filters, which "and" and "or" can combine.
 
 import FirestoreModel
 public import Foundation

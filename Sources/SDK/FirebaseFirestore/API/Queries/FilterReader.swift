@@ -1,4 +1,4 @@
-// Turns an app's filters into the model's, and refuses what the server would refuse anyway.
+// Converts an app's filters to the model's, and rejects filters that the server would reject.
 
 import FirestoreModel
 

@@ -1,4 +1,4 @@
-// The app's end of a listener.
+// The registration of a listener, with which the app removes it.
 
 import FirebaseCore
 public import Foundation
@@ -6,11 +6,11 @@ import Locking
 
 /// A listener that can be removed.
 public protocol ListenerRegistration: NSObjectProtocol {
-  /// Stops the listener: after this returns it hears nothing more. Removing twice does no harm.
+  /// Stops the listener: it receives no events after this returns. Removing it twice has no effect.
   func remove()
 }
 
-/// From where a listener may be answered.
+/// The source of a listener's snapshots.
 public enum ListenSource: UInt, Sendable {
   /// The cache first, then the server.
   case `default` = 0
@@ -18,11 +18,11 @@ public enum ListenSource: UInt, Sendable {
   case cache = 1
 }
 
-/// How a listener is answered.
+/// The options of a snapshot listener.
 public final class SnapshotListenOptions: NSObject, Sendable {
-  /// From where.
+  /// The source of the snapshots.
   public let source: ListenSource
-  /// Whether it hears of changes to metadata alone.
+  /// Whether the listener receives changes of metadata alone.
   public let includeMetadataChanges: Bool
 
   /// The defaults: from the server, without changes to metadata alone.
@@ -50,25 +50,24 @@ public final class SnapshotListenOptions: NSObject, Sendable {
   }
 }
 
-/// Whether a listener still wants to hear anything; looked at right before each call, so that
-/// nothing arrives after `remove()`.
+/// Whether a listener was removed. It is checked directly before each call, so that no event arrives after `remove()`.
 final class CancellationFlag: Sendable {
-  private let muted = Guarded(false)
-  var isMuted: Bool { muted.withLock { $0 } }
-  func mute() { muted.withLock { $0 = true } }
+  private let flag = Guarded(false)
+  var isCancelled: Bool { flag.withLock { $0 } }
+  func cancel() { flag.withLock { $0 = true } }
 }
 
 final class SnapshotListenerRegistration: NSObject, ListenerRegistration, Sendable {
-  private let mute: CancellationFlag
+  private let cancellation: CancellationFlag
   private let stop: @Sendable () -> Void
 
-  init(_ mute: CancellationFlag, stop: @escaping @Sendable () -> Void) {
-    self.mute = mute
+  init(_ cancellation: CancellationFlag, stop: @escaping @Sendable () -> Void) {
+    self.cancellation = cancellation
     self.stop = stop
   }
 
   func remove() {
-    mute.mute()
+    cancellation.cancel()
     stop()
   }
 }

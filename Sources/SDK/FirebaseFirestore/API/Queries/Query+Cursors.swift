@@ -1,4 +1,4 @@
-// Where a query's result starts and ends.
+// The cursors of a query: the start and the end of its result.
 
 import FirestoreModel
 import Foundation

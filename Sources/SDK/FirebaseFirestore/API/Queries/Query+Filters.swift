@@ -1,4 +1,4 @@
-// The conditions of a query, one method for each comparison.
+// The filters of a query, one method for each comparison.
 
 import FirestoreModel
 public import Foundation

@@ -1,4 +1,4 @@
-// A query: which documents, in which order, how many. Every method answers with a new query.
+// A query: selects, orders and limits documents. Every method returns a new query.
 
 import FirestoreModel
 public import Foundation
@@ -111,8 +111,8 @@ public class Query: NSObject, @unchecked Sendable {
 
   // MARK: Listening
 
-  /// Listens to the result. The listener is called on the settings' queue, first with what there is
-  /// now; after an error it hears nothing more.
+  /// Listens to the result. The listener is called on the settings' queue, first with the current result. After an
+  /// error it receives no more events.
   @discardableResult
   public func addSnapshotListener(
     _ listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
@@ -162,6 +162,6 @@ public class Query: NSObject, @unchecked Sendable {
     return model == other.model && isLimitToLast == other.isLimitToLast && firestore === other.firestore
   }
 
-  /// Hashes what is asked for.
+  /// Hashes the query.
   public override var hash: Int { model.hashValue }
 }

@@ -1,4 +1,4 @@
-// A query's result at one moment.
+// A snapshot of a query's result.
 
 import FirestoreModel
 public import Foundation

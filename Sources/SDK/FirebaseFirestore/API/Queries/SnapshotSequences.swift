@@ -1,8 +1,7 @@
 // Snapshots as asynchronous sequences.
 //
-// Invariant: the listener behind a sequence lives as long as its iterator is being read: it is
-// removed when the reading task ends or the iterator goes away, and a sequence whose listener is gone,
-// as after `terminate()`, ends.
+// Invariant: the listener of a sequence is removed when the reading task ends or the iterator is released. A sequence
+// whose listener was removed, as by `terminate()`, ends.
 
 import Foundation
 
@@ -90,7 +89,7 @@ extension Query {
 extension Query.QuerySnapshotsSequence.Iterator: Sendable {}
 
 extension DocumentReference {
-  /// The document's snapshots, first what it is now.
+  /// The document's snapshots, beginning with its current state.
   public var snapshots: DocumentSnapshotsSequence { snapshots(includeMetadataChanges: false) }
 
   /// The document's snapshots, on request also those of metadata alone.

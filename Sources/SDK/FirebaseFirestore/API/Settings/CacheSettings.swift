@@ -1,6 +1,5 @@
-// How the cache is kept. The cache is in memory in this version; the settings of the cache on disk
-// are accepted, so that programs compile and behave, and an instance that uses them warns that
-// nothing is kept between runs.
+// The cache settings. This version keeps the cache in memory. It accepts the settings of a cache on disk, so that
+// programs compile and run, and warns that nothing is kept between runs.
 
 public import Foundation
 

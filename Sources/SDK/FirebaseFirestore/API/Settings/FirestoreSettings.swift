@@ -1,4 +1,4 @@
-// How an instance of Firestore reaches its server and its app.
+// The settings of an instance: its server and its callback queue.
 
 import FirebaseCore
 public import Foundation
@@ -13,7 +13,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     var host = FirestoreSettings.defaultHost
     var isSSLEnabled = true
     var dispatchQueue = DispatchQueue.main
-    /// What `cacheSettings` was set to. Where it is nil, the two older settings below hold.
+    /// The value of `cacheSettings`. If it is nil, the two older settings below apply.
     var chosenCache: CacheKind?
     var isPersistenceEnabled = true
     var cacheSizeBytes = defaultCacheSize

@@ -1,4 +1,4 @@
-// The path of a field as apps name it.
+// The path of a field, for apps.
 
 import FirestoreModel
 public import Foundation

@@ -1,9 +1,9 @@
-// Values that the server computes.
+// Field values that the server computes.
 
 import FirestoreModel
 public import Foundation
 
-/// A value that stands for what the server is to do with a field.
+/// A sentinel that makes the server transform a field.
 public final class FieldValue: NSObject, Encodable, Sendable {
   enum Kind: Sendable {
     case delete
@@ -26,21 +26,21 @@ public final class FieldValue: NSObject, Encodable, Sendable {
   /// The server's time when it commits the write.
   public class func serverTimestamp() -> FieldValue { timestamp }
 
-  /// Appends those elements that the array does not hold; replaces what is no array.
+  /// Appends the elements that the array does not contain; replaces a value that is not an array.
   public class func arrayUnion(_ elements: [Any]) -> FieldValue {
     FieldValue(.arrayUnion(UserDataReader.elements(elements, of: "FieldValue.arrayUnion()")))
   }
 
-  /// Removes every occurrence of the elements; replaces what is no array by an empty one.
+  /// Removes every occurrence of the elements; replaces a value that is not an array by an empty array.
   public class func arrayRemove(_ elements: [Any]) -> FieldValue {
     FieldValue(.arrayRemove(UserDataReader.elements(elements, of: "FieldValue.arrayRemove()")))
   }
 
-  /// Adds a number to the field; replaces what is no number.
+  /// Adds a number to the field; replaces a value that is not a number.
   @_disfavoredOverload
   public class func increment(_ d: Double) -> FieldValue { FieldValue(.number(.increment(.double(d)))) }
 
-  /// Adds an integer to the field; replaces what is no number. Sums stay at the ends of the range.
+  /// Adds an integer to the field; replaces a value that is not a number. Integer sums saturate.
   public class func increment(_ l: Int64) -> FieldValue { FieldValue(.number(.increment(.integer(l)))) }
 
   /// Keeps the lesser of the field and a number.

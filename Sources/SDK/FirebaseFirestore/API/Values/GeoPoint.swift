@@ -1,4 +1,4 @@
-// A place on Earth as apps store it.
+// A geo point, for apps.
 
 import FirestoreModel
 public import Foundation

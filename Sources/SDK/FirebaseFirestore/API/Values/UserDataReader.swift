@@ -1,8 +1,7 @@
-// Turns what apps hand to write and query methods into the model's values.
+// Reads the data of the app into the model's values.
 //
-// Invariant: what comes out can be stored: no nested arrays, no reserved names, no references to
-// other databases. Anything else stops the program with a message that names the field, since the
-// methods that take such data do not throw.
+// Invariant: the values can be stored: no nested arrays, no reserved names, no references to other databases. Other
+// data stops the program with a message that names the field, since the methods that take data do not throw.
 
 import FirebaseCore
 import FirebaseSharedSwift
@@ -18,7 +17,7 @@ struct ParsedFields {
 }
 
 struct UserDataReader {
-  /// What the data is for; decides which sentinels are allowed.
+  /// The use of the data, which decides the permitted sentinels.
   enum Purpose: Equatable {
     case set
     case mergeSet
@@ -72,7 +71,7 @@ struct UserDataReader {
     var paths: [ModelFieldPath] = []
     var entries: [(ModelFieldPath, Any)] = []
     for (key, value) in data { entries.append((FieldPath.parse(key, in: "updateData(_:)"), value)) }
-    // Dictionaries have no order of their own; a fixed one makes equal calls equal requests.
+    // Dictionaries are unordered; a fixed order makes the requests of equal calls equal.
     entries.sort { $0.0 < $1.0 }
     for (path, value) in entries {
       if let clash = paths.first(where: { path.hasPrefix($0) }) {

@@ -1,4 +1,4 @@
-// A vector of numbers as apps store it.
+// A vector value, for apps.
 
 public import Foundation
 

@@ -1,4 +1,4 @@
-// A transaction as its block sees it, and the attempts around it.
+// A transaction for its block, and the runner that repeats it.
 
 import FirebaseCore
 import FirestoreModel
@@ -134,7 +134,7 @@ final class TransactionRunner: Sendable {
   private static let queue = DispatchQueue(label: "firestore.transactions", attributes: .concurrent)
 
   private let firestore: Firestore
-  /// Kept, because the instance may be ended while a transaction is under way.
+  /// Retained, since the instance may be terminated while a transaction is running.
   private let client: FirestoreClient
   private let block: AppClosure<Block>
   private let completion: @Sendable (AppClosure<Any?>, (any Error)?) -> Void

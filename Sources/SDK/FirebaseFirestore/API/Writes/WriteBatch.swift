@@ -1,4 +1,4 @@
-// Writes that happen together or not at all.
+// A batch of writes that apply atomically.
 
 import FirebaseCore
 import FirestoreModel

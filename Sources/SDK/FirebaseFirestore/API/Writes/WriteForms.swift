@@ -1,4 +1,4 @@
-// The writes behind setData, merges, updateData and verification, in the forms the server knows.
+// The forms of writes: setData, merges, updateData and verification as the model's writes.
 
 import FirestoreModel
 import Foundation
