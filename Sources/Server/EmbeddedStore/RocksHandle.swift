@@ -121,7 +121,7 @@ enum RocksError {
   static func error(_ what: String, _ text: UnsafeMutablePointer<CChar>) -> any Error {
     defer { rocksdb_free(text) }
     let message = withoutDirectories(String(cString: text))
-    if message.hasPrefix("Result incomplete") { return NotAtOnce() }
+    if message.hasPrefix("Result incomplete") { return MemoryTierMiss() }
     if message.hasPrefix("Corruption") { return StoreError(.corrupted, "\(what): \(message)") }
     return StoreError.unavailable("\(what): \(message)")
   }

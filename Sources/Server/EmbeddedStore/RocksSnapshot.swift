@@ -29,7 +29,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     rocksdb_readoptions_set_snapshot(options, snapshot)
     // RocksDB's tier 1 is its block cache and memtables.
     if tier == .memory { rocksdb_readoptions_set_read_tier(options, 1) }
-    if tier == .passing { rocksdb_readoptions_set_fill_cache(options, 0) }
+    if tier == .withoutCacheFill { rocksdb_readoptions_set_fill_cache(options, 0) }
     return options
   }
 
@@ -47,7 +47,7 @@ final class RocksSnapshot: EngineSnapshot, @unchecked Sendable {
     let bytes = rocksdb_pinnableslice_value(slice, &size)
     // Of a table that is not open RocksDB knows in memory only that the key may be there, and gives an empty value for
     // it without an error. After a start that is all tables but the first 16.
-    if size == 0, tier == .memory { throw NotAtOnce() }
+    if size == 0, tier == .memory { throw MemoryTierMiss() }
     use(UnsafeRawBufferPointer(start: bytes, count: size))
     return true
   }

@@ -30,7 +30,7 @@ struct TellingCostTests {
     var visited: [Int] = []
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
-      let rows = try await MemoryStore().database(named: "cost", history: .openReads)
+      let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
       // Nothing is kept in memory.
       let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
@@ -131,5 +131,5 @@ final class CountingState: Sequenced {
   func clear(_ key: [UInt8]) throws { try base.clear(key) }
   func clear(_ range: KeyRange) throws { try base.clear(range) }
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 }

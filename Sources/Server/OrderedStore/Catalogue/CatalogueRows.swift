@@ -20,20 +20,20 @@ enum CatalogueRows {
   static func putFormat(in batch: any EngineBatch) { put(formatKey, [format], in: batch) }
 
   static func putCeiling(_ ceiling: Version, in batch: any EngineBatch) {
-    put(ceilingKey, KeyLayout.bigEndian(ceiling.microseconds), in: batch)
+    put(ceilingKey, StorageKeyLayout.bigEndian(ceiling.microseconds), in: batch)
   }
 
   static func putNextNumber(_ number: DatabaseNumber, in batch: any EngineBatch) {
-    put(nextNumberKey, KeyLayout.bigEndian(number), in: batch)
+    put(nextNumberKey, StorageKeyLayout.bigEndian(number), in: batch)
   }
 
   static func putFloor(_ floor: Version, of number: DatabaseNumber, in batch: any EngineBatch) {
-    put(floorKey(number), KeyLayout.bigEndian(floor.microseconds), in: batch)
+    put(floorKey(number), StorageKeyLayout.bigEndian(floor.microseconds), in: batch)
   }
 
   static func put(_ entry: Entry, named name: String, in batch: any EngineBatch) {
     let value =
-      KeyLayout.bigEndian(entry.number) + KeyLayout.bigEndian(entry.created.microseconds)
+      StorageKeyLayout.bigEndian(entry.number) + StorageKeyLayout.bigEndian(entry.created.microseconds)
       + [entry.keepsHistory ? 1 : 0]
     put(namePrefix + Array(name.utf8), value, in: batch)
   }
@@ -68,7 +68,7 @@ enum CatalogueRows {
     return bytes.withUnsafeBytes { bytes in
       Entry(
         number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
-        created: KeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
+        created: StorageKeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
     }
   }
 
@@ -86,7 +86,7 @@ enum CatalogueRows {
   }
 
   private static func floorKey(_ number: DatabaseNumber) -> Key {
-    [0, UInt8(ascii: "f")] + KeyLayout.bigEndian(number)
+    [0, UInt8(ascii: "f")] + StorageKeyLayout.bigEndian(number)
   }
 
   private static func put(_ key: Key, _ value: StoredValue, in batch: any EngineBatch) {

@@ -15,16 +15,16 @@ final class EngineDatabase: OrderedDatabase {
     createdVersion = core.created
   }
 
-  var latestVersion: Version { core.standing.latestVersion }
+  var latestVersion: Version { core.publishedState.latestVersion }
 
   func read<Result: Sendable>(
     at version: Version?, _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    let moment = try core.standing.moment()
-    let at = version ?? moment.latest
-    let isPast = try core.isPast(at, moment)
+    let published = try core.publishedState.publishedView()
+    let at = version ?? published.latest
+    let isPast = try core.isPast(at, published)
     return try await store.reading { [layout = core.layout] tier in
-      let reader = RowReader(snapshot: moment.snapshot, layout: layout, tier: tier)
+      let reader = RowReader(snapshot: published.snapshot, layout: layout, tier: tier)
       if isPast {
         let view = PastView(reader, at: at)
         return try Reading.attempt(missed: { view.missed }) { try body(view) }
@@ -34,18 +34,18 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView {
-    HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
+  func pinView() throws -> any PinnedView {
+    HeldMoment(store: store, layout: core.layout, published: try core.publishedState.publishedView())
   }
 
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     do {
-      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
+      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, completion) }
     } catch {
-      answer(.failure(error))
+      completion(.failure(error))
     }
   }
 
@@ -71,33 +71,33 @@ final class EngineDatabase: OrderedDatabase {
   }
 
   func log(after version: Version, limit: Int) async throws -> [LogRecord] {
-    let moment = try core.standing.moment()
-    guard version >= moment.floor else { throw StoreError.versionTooOld }
-    guard version < moment.latest, limit > 0 else { return [] }
+    let published = try core.publishedState.publishedView()
+    guard version >= published.floor else { throw StoreError.versionTooOld }
+    guard version < published.latest, limit > 0 else { return [] }
     return try await store.reading { [layout = core.layout] tier in
-      try Reading.log(layout, moment.snapshot, after: version, upTo: moment.latest, limit: limit, tier)
+      try Reading.log(layout, published.snapshot, after: version, upTo: published.latest, limit: limit, tier)
     }
   }
 
   func follow(_ deliver: @escaping @Sendable (LogRecord) -> Void) -> any LogSubscription {
-    Following(core.standing, deliver)
+    Following(core.publishedState, deliver)
   }
 }
 
 /// A state that is held.
-private struct HeldMoment: HeldView {
+private struct HeldMoment: PinnedView {
   let store: EngineStore
-  let layout: KeyLayout
-  let moment: Standing.Moment
+  let layout: StorageKeyLayout
+  let published: PublishedState.PublishedView
 
-  var version: Version { moment.latest }
+  var version: Version { published.latest }
 
   func read<Result: Sendable>(
     _ body: @escaping @Sendable (any ReadView) throws -> Result
   ) async throws -> Result {
-    try await store.walking { [layout, moment] tier in
+    try await store.walking { [layout, published] tier in
       let view = CurrentView(
-        RowReader(snapshot: moment.snapshot, layout: layout, tier: tier), at: moment.latest)
+        RowReader(snapshot: published.snapshot, layout: layout, tier: tier), at: published.latest)
       return try Reading.attempt(missed: { view.missed }) { try body(view) }
     }
   }
@@ -107,28 +107,28 @@ private struct HeldMoment: HeldView {
 final class DatabaseCore: Sendable {
   let name: String
   let created: Version
-  let layout: KeyLayout
+  let layout: StorageKeyLayout
   let history: HistoryWindow
-  let standing: Standing
-  let sequencer: Sequencer
+  let publishedState: PublishedState
+  let sequencer: CommitSequencer
 
   init(
-    name: String, _ entry: CatalogueRows.Entry, _ history: HistoryWindow, _ standing: Standing,
-    _ sequencer: Sequencer
+    name: String, _ entry: CatalogueRows.Entry, _ history: HistoryWindow, _ publishedState: PublishedState,
+    _ sequencer: CommitSequencer
   ) {
     self.name = name
     self.created = entry.created
     self.layout = sequencer.layout
     self.history = history
-    self.standing = standing
+    self.publishedState = publishedState
     self.sequencer = sequencer
   }
 
   /// Whether a read at a version needs history; throws if it cannot be served.
-  func isPast(_ version: Version, _ moment: Standing.Moment) throws -> Bool {
-    if version > moment.latest { throw StoreError.versionInFuture }
-    if version >= moment.newestCommit { return false }
-    guard sequencer.keepsHistory, version >= moment.floor else { throw StoreError.versionTooOld }
+  func isPast(_ version: Version, _ published: PublishedState.PublishedView) throws -> Bool {
+    if version > published.latest { throw StoreError.versionInFuture }
+    if version >= published.newestCommit { return false }
+    guard sequencer.keepsHistory, version >= published.floor else { throw StoreError.versionTooOld }
     return true
   }
 }

@@ -124,7 +124,7 @@ package final class EngineStore: OrderedStore {
   {
     do {
       return try read(.memory)
-    } catch is NotAtOnce {
+    } catch is MemoryTierMiss {
       return try await EngineStore.run(on: readers) { try read(.disk) }
     }
   }
@@ -133,7 +133,7 @@ package final class EngineStore: OrderedStore {
   func walking<Result: Sendable>(_ read: @escaping @Sendable (ReadTier) throws -> Result) async throws
     -> Result
   {
-    try await EngineStore.run(on: readers) { try read(.passing) }
+    try await EngineStore.run(on: readers) { try read(.withoutCacheFill) }
   }
 
   private static let closed = StoreError.unavailable("the store is closed")
@@ -161,18 +161,18 @@ package final class EngineStore: OrderedStore {
       throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
     }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
-    let keepsHistory = history != .openReads
+    let keepsHistory = history != .activeReadersOnly
     let entry: CatalogueRows.Entry
-    let standing: Standing
+    let publishedState: PublishedState
     if let found = try CatalogueRows.readEntry(named: name, snapshot) {
       entry = found
       var floor = try CatalogueRows.readFloor(of: found.number, snapshot)
       if keepsHistory, !found.keepsHistory { floor = max(bootVersion, found.created) }
-      standing = Standing(published, latest: max(bootVersion, found.created), floor: floor)
+      publishedState = PublishedState(published, latest: max(bootVersion, found.created), floor: floor)
       if keepsHistory != found.keepsHistory {
         var changed = found
         changed.keepsHistory = keepsHistory
-        try write(standing, found.created) { [changed, floor] batch in
+        try write(publishedState, found.created) { [changed, floor] batch in
           CatalogueRows.put(changed, named: name, in: batch)
           CatalogueRows.putFloor(floor, of: changed.number, in: batch)
         }
@@ -184,15 +184,15 @@ package final class EngineStore: OrderedStore {
       let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
       let new = CatalogueRows.Entry(number: number, created: created, keepsHistory: keepsHistory)
       entry = new
-      standing = Standing(published, latest: created, floor: .zero)
-      try write(standing, created) { batch in
+      publishedState = PublishedState(published, latest: created, floor: .zero)
+      try write(publishedState, created) { batch in
         CatalogueRows.put(new, named: name, in: batch)
         CatalogueRows.putNextNumber(number + 1, in: batch)
       }
     }
-    let layout = KeyLayout(number: entry.number)
-    let sequencer = Sequencer(layout, standing, keepsHistory: keepsHistory, pipeline, sequencers, options)
-    let core = DatabaseCore(name: name, entry, history, standing, sequencer)
+    let layout = StorageKeyLayout(number: entry.number)
+    let sequencer = CommitSequencer(layout, publishedState, keepsHistory: keepsHistory, pipeline, sequencers, options)
+    let core = DatabaseCore(name: name, entry, history, publishedState, sequencer)
     registry.withLock { $0.open[name] = core }
     trimmer.add(core)
     return core
@@ -202,7 +202,7 @@ package final class EngineStore: OrderedStore {
   private func remove(_ name: String) throws {
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     guard let entry = try CatalogueRows.readEntry(named: name, snapshot) else { return }
-    let core = try open(name, entry.keepsHistory ? .seconds(0) : .openReads)
+    let core = try open(name, entry.keepsHistory ? .seconds(0) : .activeReadersOnly)
     trimmer.remove(core)
     let outcome = Guarded<StoreError??>(nil)
     let (start, end) = core.layout.wholeRange
@@ -219,7 +219,7 @@ package final class EngineStore: OrderedStore {
     let failure = outcome.wait(until: { $0 })
     registry.withLock { registry in
       registry.open[name] = nil
-      registry.newestRemoved = max(registry.newestRemoved, core.standing.latestVersion)
+      registry.newestRemoved = max(registry.newestRemoved, core.publishedState.latestVersion)
     }
     if let failure { throw failure }
     engine.reclaim(from: start, to: end)
@@ -227,10 +227,10 @@ package final class EngineStore: OrderedStore {
 
   /// Writes catalogue rows through the pipeline and waits for them.
   private func write(
-    _ standing: Standing, _ version: Version, _ rows: @escaping (any EngineBatch) -> Void
+    _ publishedState: PublishedState, _ version: Version, _ rows: @escaping (any EngineBatch) -> Void
   ) throws {
     let outcome = Guarded<StoreError??>(nil)
-    let commit = SequencedCommit(standing: standing, version: version, isCommit: false, record: nil) {
+    let commit = SequencedCommit(publishedState: publishedState, version: version, isCommit: false, record: nil) {
       failure in
       outcome.withLock { $0 = .some(failure) }
       outcome.broadcast()
@@ -263,7 +263,7 @@ package final class EngineStore: OrderedStore {
   private func lowerCeiling(_ cores: [DatabaseCore]) {
     guard pipeline.failure == nil else { return }
     let removed = max(bootVersion, registry.withLock { $0.newestRemoved })
-    let newest = cores.map(\.standing.latestVersion).reduce(removed, max)
+    let newest = cores.map(\.publishedState.latestVersion).reduce(removed, max)
     guard newest < pipeline.durableCeiling else { return }
     let batch = engine.makeBatch()
     CatalogueRows.putCeiling(newest, in: batch)

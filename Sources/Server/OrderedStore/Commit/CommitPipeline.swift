@@ -12,7 +12,7 @@
 /// One sequenced call that waits for its group.
 struct SequencedCommit {
   /// The database it belongs to.
-  let standing: Standing
+  let publishedState: PublishedState
   /// The version it was given, or of the state it saw.
   let version: Version
   /// Whether it changed rows or logged something.
@@ -177,19 +177,19 @@ final class CommitPipeline: Sendable {
       let previous = published.snapshot
       if let snapshot { published.snapshot = snapshot }
       return (
-        group.commits.map { $0.standing.publishLocked($0) }, previous
+        group.commits.map { $0.publishedState.publishLocked($0) }, previous
       )
     }
     // Releasing a snapshot takes the engine's own lock: not while readers wait for ours.
     withExtendedLifetime(previous) {}
-    var delivered: [Standing] = []
+    var delivered: [PublishedState] = []
     for (commit, followers) in zip(group.commits, following) where !followers.isEmpty {
       guard let record = commit.record else { continue }
       for follower in followers { follower.deliver(record) }
-      if delivered.last !== commit.standing { delivered.append(commit.standing) }
+      if delivered.last !== commit.publishedState { delivered.append(commit.publishedState) }
     }
     if !delivered.isEmpty {
-      published.withLock { _ in for standing in delivered { standing.deliveredLocked() } }
+      published.withLock { _ in for publishedState in delivered { publishedState.markDelivered() } }
     }
     for commit in group.commits { commit.done(nil) }
   }

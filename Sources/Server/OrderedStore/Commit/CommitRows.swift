@@ -4,7 +4,7 @@
 enum CommitRows {
   static func write(
     _ changes: [SequencedState.Change], _ record: LogRecord?, at version: Version, keepsHistory: Bool,
-    _ layout: KeyLayout, into batch: any EngineBatch
+    _ layout: StorageKeyLayout, into batch: any EngineBatch
   ) {
     version.withBytes { head in
       for change in changes {

@@ -15,12 +15,12 @@ package enum ReadTier: Sendable {
   case disk
   /// As ``disk``, for walks over so much that it would take the place of what others read again and again: an engine that
   /// keeps what it reads need not keep this.
-  case passing
+  case withoutCacheFill
 }
 
 /// Thrown inside the store by a read that would keep the caller's thread, because it needs the disk or walks over
 /// many rows; never seen by callers.
-package struct NotAtOnce: Error {
+package struct MemoryTierMiss: Error {
   package init() {}
 }
 

@@ -87,14 +87,14 @@ final class Trimmer: Sendable {
     let now = options.clock.now()
     let window = core.history.microseconds ?? logAge
     guard now > window else { return }
-    let target = min(Version(microseconds: now - window), core.standing.latestVersion)
+    let target = min(Version(microseconds: now - window), core.publishedState.latestVersion)
     guard let done = state.withLock({ $0.sweeps.first { $0.core === core }?.done }) else { return }
     // Before it was created there is nothing to trim, and its whole log stays readable from the start.
     guard target > max(done, core.created) else { return }
     guard eager || target.microseconds - done.microseconds >= max(window / 16, 1_000_000) else { return }
-    core.standing.raiseFloor(to: target)
-    let floor = core.standing.floorVersion
-    for space in [Space.log, .undo] {
+    core.publishedState.raiseFloor(to: target)
+    let floor = core.publishedState.floorVersion
+    for space in [KeySpace.log, .undo] {
       var position: Key? = core.layout.prefix(space)
       while let next = position {
         if !eager, state.withLock({ $0.stopped }) { return }

@@ -13,9 +13,9 @@ struct Trimming: Sendable {
   }
 
   /// Looks at rows from a position on; returns where to go on, nil at the end.
-  func step(_ core: DatabaseCore, _ space: Space, from position: Key, upTo floor: Version) throws -> Key? {
-    guard pipeline.failure == nil, let moment = try? core.standing.moment() else { return nil }
-    let cursor = try moment.snapshot.cursor(from: position, to: core.layout.end(of: space), .disk)
+  func step(_ core: DatabaseCore, _ space: KeySpace, from position: Key, upTo floor: Version) throws -> Key? {
+    guard pipeline.failure == nil, let published = try? core.publishedState.publishedView() else { return nil }
+    let cursor = try published.snapshot.cursor(from: position, to: core.layout.end(of: space), .disk)
     let batch = engine.makeBatch()
     var next: Key?
     var looked = 0
@@ -27,8 +27,8 @@ struct Trimming: Sendable {
         break
       }
       looked += 1
-      guard key.count >= KeyLayout.prefixLength + 8 else { throw RowReader.damage }
-      if KeyLayout.version(in: key, at: key.count - 8) <= floor {
+      guard key.count >= StorageKeyLayout.prefixLength + 8 else { throw RowReader.damage }
+      if StorageKeyLayout.version(in: key, at: key.count - 8) <= floor {
         batch.delete(key)
       } else if space == .log {
         break

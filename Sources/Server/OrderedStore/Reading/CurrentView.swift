@@ -4,14 +4,14 @@
 final class CurrentView: ReadView {
   let version: Version
   private let reader: RowReader
-  private var allowance: Allowance
+  private var allowance: ReadAllowance
   /// Whether a read stopped, since it may not go on on this thread.
   private(set) var missed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
-    allowance = Allowance(reader.tier)
+    allowance = ReadAllowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
@@ -20,7 +20,7 @@ final class CurrentView: ReadView {
       let row = try reader.get(key)
       allowance.spend(lookUp: row)
       return row
-    } catch let miss as NotAtOnce {
+    } catch let miss as MemoryTierMiss {
       missed = true
       throw miss
     }
@@ -39,7 +39,7 @@ final class CurrentView: ReadView {
         guard try visit(cursor.rowKey, row.value, row.writtenAt) else { return }
         try reverse ? cursor.previous() : cursor.next()
       }
-    } catch let miss as NotAtOnce {
+    } catch let miss as MemoryTierMiss {
       missed = true
       throw miss
     }

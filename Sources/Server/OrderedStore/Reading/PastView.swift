@@ -10,14 +10,14 @@
 final class PastView: ReadView {
   let version: Version
   private let reader: RowReader
-  private var allowance: Allowance
+  private var allowance: ReadAllowance
   /// Whether a read stopped, since it may not go on on this thread.
   private(set) var missed = false
 
   init(_ reader: RowReader, at version: Version) {
     self.reader = reader
     self.version = version
-    allowance = Allowance(reader.tier)
+    allowance = ReadAllowance(reader.tier)
   }
 
   func get(_ key: Key) throws -> VersionedValue? {
@@ -35,10 +35,10 @@ final class PastView: ReadView {
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws { _ = try scan(range, reverse: reverse, hidden: .max, visit) }
+  ) throws { _ = try scan(range, reverse: reverse, maximumHidden: .max, visit) }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
     try noting {
@@ -62,7 +62,7 @@ final class PastView: ReadView {
         guard goesOn else { return hidden }
         if !isShown {
           hidden.count += 1
-          if hidden.count >= most {
+          if hidden.count >= limit {
             hidden.last = order < 0 ? Key(rows.rowKey) : undo.key
             return hidden
           }
@@ -85,7 +85,7 @@ final class PastView: ReadView {
   private func noting<Result>(_ read: () throws -> Result) throws -> Result {
     do {
       return try read()
-    } catch let miss as NotAtOnce {
+    } catch let miss as MemoryTierMiss {
       missed = true
       throw miss
     }

@@ -13,27 +13,27 @@ enum Reading {
     do {
       result = try body()
     } catch {
-      throw missed() ? NotAtOnce() : error
+      throw missed() ? MemoryTierMiss() : error
     }
-    if missed() { throw NotAtOnce() }
+    if missed() { throw MemoryTierMiss() }
     return result
   }
 
   /// The log records of a range of versions.
   static func log(
-    _ layout: KeyLayout, _ snapshot: any EngineSnapshot, after: Version, upTo last: Version, limit: Int,
+    _ layout: StorageKeyLayout, _ snapshot: any EngineSnapshot, after: Version, upTo last: Version, limit: Int,
     _ tier: ReadTier
   ) throws -> [LogRecord] {
     let start = layout.withLog(Version(microseconds: after.microseconds + 1)) { Key($0) }
     let cursor = try snapshot.cursor(from: start, to: layout.end(of: .log), tier)
     var records: [LogRecord] = []
-    var allowance = Allowance(tier)
+    var allowance = ReadAllowance(tier)
     try cursor.seekToFirst()
     while cursor.isValid, records.count < limit {
       try allowance.spend(cursor.value.count)
       let key = cursor.key
-      guard key.count == KeyLayout.prefixLength + 8 else { throw RowReader.damage }
-      let version = KeyLayout.version(in: key, at: KeyLayout.prefixLength)
+      guard key.count == StorageKeyLayout.prefixLength + 8 else { throw RowReader.damage }
+      let version = StorageKeyLayout.version(in: key, at: StorageKeyLayout.prefixLength)
       guard version <= last else { break }
       records.append(LogRecord(version: version, payload: StoredValue(cursor.value)))
       try cursor.next()
@@ -43,7 +43,7 @@ enum Reading {
 }
 
 /// What a read may still walk over where it runs.
-struct Allowance {
+struct ReadAllowance {
   /// The rows that a read may walk over on its caller's thread, all scans together: more than a page of a hundred, which
   /// takes less than a millisecond with a row looked up for each.
   static let rows = 160
@@ -54,8 +54,8 @@ struct Allowance {
   private var bytes: Int
 
   init(_ tier: ReadTier) {
-    rows = tier == .memory ? Allowance.rows : .max
-    bytes = tier == .memory ? Allowance.bytes : .max
+    rows = tier == .memory ? ReadAllowance.rows : .max
+    bytes = tier == .memory ? ReadAllowance.bytes : .max
   }
 
   /// Takes note of a row that is walked over.
@@ -64,14 +64,14 @@ struct Allowance {
   mutating func spend(_ size: Int) throws {
     rows -= 1
     bytes -= size
-    if rows < 0 || bytes < 0 { throw NotAtOnce() }
+    if rows < 0 || bytes < 0 { throw MemoryTierMiss() }
   }
 
   /// Whether a row may still be looked up.
   /// - Throws: ``NotAtOnce`` if not.
   @inline(__always)
   func check() throws {
-    if bytes < 0 { throw NotAtOnce() }
+    if bytes < 0 { throw MemoryTierMiss() }
   }
 
   /// Takes note of a row that was looked up. The next one is refused if it was too large.

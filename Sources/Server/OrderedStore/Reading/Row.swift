@@ -3,7 +3,7 @@
 /// Reads rows of one database from a snapshot.
 struct RowReader {
   let snapshot: any EngineSnapshot
-  let layout: KeyLayout
+  let layout: StorageKeyLayout
   let tier: ReadTier
 
   /// The current row of a key.
@@ -26,7 +26,7 @@ struct RowReader {
     var version: Version?
     _ = try key.withUnsafeBytes { key in
       try layout.withRow(key) { physical in
-        try snapshot.get(physical, tier) { if $0.count >= 8 { version = KeyLayout.version(in: $0, at: 0) } }
+        try snapshot.get(physical, tier) { if $0.count >= 8 { version = StorageKeyLayout.version(in: $0, at: 0) } }
       }
     }
     return version
@@ -43,7 +43,7 @@ struct RowReader {
   /// A row's bytes apart. `bytes` holds at least the version.
   @inline(__always)
   static func row(_ bytes: UnsafeRawBufferPointer) -> VersionedValue {
-    VersionedValue(value: StoredValue(bytes.dropFirst(8)), writtenAt: KeyLayout.version(in: bytes, at: 0))
+    VersionedValue(value: StoredValue(bytes.dropFirst(8)), writtenAt: StorageKeyLayout.version(in: bytes, at: 0))
   }
 }
 
@@ -51,7 +51,7 @@ extension EngineCursor {
   /// The key of the row under the cursor, without the database's prefix.
   @inline(__always)
   var rowKey: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: key.dropFirst(KeyLayout.prefixLength))
+    UnsafeRawBufferPointer(rebasing: key.dropFirst(StorageKeyLayout.prefixLength))
   }
 
   /// The value under the cursor, with the version that wrote it.
@@ -59,6 +59,6 @@ extension EngineCursor {
   func row() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version) {
     let bytes = value
     guard bytes.count >= 8 else { throw RowReader.damage }
-    return (UnsafeRawBufferPointer(rebasing: bytes.dropFirst(8)), KeyLayout.version(in: bytes, at: 0))
+    return (UnsafeRawBufferPointer(rebasing: bytes.dropFirst(8)), StorageKeyLayout.version(in: bytes, at: 0))
   }
 }

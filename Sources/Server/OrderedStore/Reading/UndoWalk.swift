@@ -9,7 +9,7 @@ struct UndoWalk {
   static let steps = 8
 
   private let cursor: any EngineCursor
-  private let layout: KeyLayout
+  private let layout: StorageKeyLayout
   private let version: Version
   private let reverse: Bool
   /// The key whose undo rows come next; nil at the end.
@@ -69,7 +69,7 @@ struct UndoWalk {
   }
 
   private mutating func load() {
-    guard cursor.isValid, let found = KeyLayout.rowKey(ofUndo: cursor.key) else {
+    guard cursor.isValid, let found = StorageKeyLayout.rowKey(ofUndo: cursor.key) else {
       key = nil
       return
     }
@@ -86,5 +86,5 @@ struct UndoWalk {
   }
 
   /// The version until which the row under the cursor held.
-  private var until: Version { KeyLayout.version(in: cursor.key, at: head.count) }
+  private var until: Version { StorageKeyLayout.version(in: cursor.key, at: head.count) }
 }

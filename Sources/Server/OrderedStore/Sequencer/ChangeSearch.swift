@@ -5,11 +5,11 @@
 /// A search for changes in the stored history and the rows in flight.
 struct ChangeSearch {
   private let reader: RowReader
-  private let overlay: Overlay
+  private let uncommitted: UncommittedRows
 
-  init(_ reader: RowReader, _ overlay: Overlay) {
+  init(_ reader: RowReader, _ uncommitted: UncommittedRows) {
     self.reader = reader
-    self.overlay = overlay
+    self.uncommitted = uncommitted
   }
 
   /// Whether any key or range of a read set has changed.
@@ -22,7 +22,7 @@ struct ChangeSearch {
   }
 
   private func changed(_ range: KeyRange, since version: Version) throws -> Bool {
-    var flights = OrderedMapCursor(overlay.entries)
+    var flights = OrderedMapCursor(uncommitted.entries)
     range.start.withUnsafeBytes { flights.seek($0) }
     if flights.isValid, range.contains(flights.key) { return true }
     let rows = try reader.cursor(range)
@@ -35,8 +35,8 @@ struct ChangeSearch {
     let undo = try reader.snapshot.cursor(from: bounds.start, to: bounds.end, reader.tier)
     try undo.seekToFirst()
     while undo.isValid {
-      guard undo.key.count >= KeyLayout.prefixLength + 8 else { throw RowReader.damage }
-      if KeyLayout.version(in: undo.key, at: undo.key.count - 8) > version { return true }
+      guard undo.key.count >= StorageKeyLayout.prefixLength + 8 else { throw RowReader.damage }
+      if StorageKeyLayout.version(in: undo.key, at: undo.key.count - 8) > version { return true }
       try undo.next()
     }
     return false

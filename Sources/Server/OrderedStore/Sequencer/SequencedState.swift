@@ -6,7 +6,7 @@ final class SequencedState: Sequenced {
   /// A row the body changed: what the overlay held before, and at the end the row it replaces.
   struct Change {
     var key: Key
-    var covered: Overlay.Entry?
+    var covered: UncommittedRows.Entry?
     var value: StoredValue?
     var before: VersionedValue?
     /// Whether the body said that the key held no row.
@@ -14,18 +14,18 @@ final class SequencedState: Sequenced {
   }
 
   let commitVersion: Version
-  private let sequencer: Sequencer
+  private let sequencer: CommitSequencer
   private let reader: RowReader
   private(set) var changes: [Change] = []
   private(set) var record: LogRecord?
   /// Whether the body wants its version even if it changes nothing.
-  private(set) var keepsVersion = false
+  private(set) var reservesCommitVersion = false
   private var byteCount = 0
   /// Whether the body wrote a key twice, so that the values noted with the changes may not be the last.
   private var hasRewritten = false
   private var known: [(key: Key, row: VersionedValue?)] = []
 
-  init(_ sequencer: Sequencer, _ reader: RowReader, _ version: Version) {
+  init(_ sequencer: CommitSequencer, _ reader: RowReader, _ version: Version) {
     self.sequencer = sequencer
     self.reader = reader
     commitVersion = version
@@ -34,7 +34,7 @@ final class SequencedState: Sequenced {
   var version: Version { commitVersion }
 
   func get(_ key: Key) throws -> VersionedValue? {
-    if let entry = sequencer.overlay[key] {
+    if let entry = sequencer.uncommitted[key] {
       return entry.value.map { VersionedValue(value: $0, writtenAt: entry.version) }
     }
     return try durable(key)
@@ -58,7 +58,7 @@ final class SequencedState: Sequenced {
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
-    var merge = OverlayMerge(try reader.cursor(range), sequencer.overlay, range, reverse: reverse)
+    var merge = UncommittedMerge(try reader.cursor(range), sequencer.uncommitted, range, reverse: reverse)
     try merge.run(visit)
   }
 
@@ -102,10 +102,10 @@ final class SequencedState: Sequenced {
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
 
-  func keepVersion() { keepsVersion = true }
+  func reserveCommitVersion() { reservesCommitVersion = true }
 
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
-    let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)
+    let covered = sequencer.uncommitted.put(UncommittedRows.Entry(version: commitVersion, value: value), key)
     guard covered?.version != commitVersion else {
       hasRewritten = true
       return
@@ -145,7 +145,7 @@ final class SequencedState: Sequenced {
     var kept = 0
     var replaced = 0
     for index in changes.indices {
-      if hasRewritten { changes[index].value = sequencer.overlay[changes[index].key]?.value }
+      if hasRewritten { changes[index].value = sequencer.uncommitted[changes[index].key]?.value }
       let isClearing = changes[index].value == nil
       if let covered = changes[index].covered {
         changes[index].before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
@@ -160,9 +160,9 @@ final class SequencedState: Sequenced {
       }
       if isClearing, changes[index].before == nil {
         let key = changes[index].key
-        sequencer.overlay.restore(changes[index].covered, key)
+        sequencer.uncommitted.restore(changes[index].covered, key)
         // Nothing to take back any more should a later row fail to be read.
-        changes[index].covered = sequencer.overlay[key]
+        changes[index].covered = sequencer.uncommitted[key]
       } else {
         if kept != index { changes.swapAt(kept, index) }
         kept += 1
@@ -173,7 +173,7 @@ final class SequencedState: Sequenced {
 
   /// Takes back every write of the body.
   func rollBack() {
-    for change in changes { sequencer.overlay.restore(change.covered, change.key) }
+    for change in changes { sequencer.uncommitted.restore(change.covered, change.key) }
     changes = []
     record = nil
   }

@@ -10,9 +10,9 @@
 /// The sequencer of one database.
 // Safety: what is not in `queue` is only touched by `drain`, of which one runs at a time (`Queue.scheduled`); the
 // queue's lock orders one drain after the other.
-final class Sequencer: @unchecked Sendable {
+final class CommitSequencer: @unchecked Sendable {
   private struct Queue {
-    var jobs: [@Sendable (Sequencer) -> Void] = []
+    var jobs: [@Sendable (CommitSequencer) -> Void] = []
     var scheduled = false
     var closed = false
   }
@@ -20,10 +20,10 @@ final class Sequencer: @unchecked Sendable {
   /// How many calls one turn on a thread serves before others get theirs.
   private static let turn = 128
 
-  let layout: KeyLayout
-  let standing: Standing
+  let layout: StorageKeyLayout
+  let publishedState: PublishedState
   let keepsHistory: Bool
-  var overlay = Overlay()
+  var uncommitted = UncommittedRows()
   private let pipeline: CommitPipeline
   private let pool: ThreadPool
   private let options: StoreOptions
@@ -34,25 +34,25 @@ final class Sequencer: @unchecked Sendable {
   private var reportedClock = false
 
   init(
-    _ layout: KeyLayout, _ standing: Standing, keepsHistory: Bool, _ pipeline: CommitPipeline,
+    _ layout: StorageKeyLayout, _ publishedState: PublishedState, keepsHistory: Bool, _ pipeline: CommitPipeline,
     _ pool: ThreadPool,
     _ options: StoreOptions
   ) {
     self.layout = layout
-    self.standing = standing
+    self.publishedState = publishedState
     self.keepsHistory = keepsHistory
     self.pipeline = pipeline
     self.pool = pool
     self.options = options
-    last = standing.latestVersion
+    last = publishedState.latestVersion
     newestChange = last
     recent = RecentWrites(horizon: last)
   }
 
   /// Puts a call in line; throws if it cannot be.
-  func enqueue(_ job: @escaping @Sendable (Sequencer) -> Void) throws {
+  func enqueue(_ job: @escaping @Sendable (CommitSequencer) -> Void) throws {
     let starts = try queue.withLock { queue in
-      guard !queue.closed else { throw Standing.gone }
+      guard !queue.closed else { throw PublishedState.gone }
       guard queue.jobs.count < StoreLimits.waitingCalls else {
         throw StoreError.unavailable("\(StoreLimits.waitingCalls) calls wait for this database already")
       }
@@ -72,8 +72,8 @@ final class Sequencer: @unchecked Sendable {
 
   private func drain() {
     var served = 0
-    while served < Sequencer.turn {
-      let jobs = queue.withLock { queue -> [@Sendable (Sequencer) -> Void] in
+    while served < CommitSequencer.turn {
+      let jobs = queue.withLock { queue -> [@Sendable (CommitSequencer) -> Void] in
         if queue.jobs.isEmpty { queue.scheduled = false }
         defer { queue.jobs = [] }
         return queue.jobs
@@ -87,7 +87,7 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs calls that waited together, and lets their commits be written together, unless that keeps the first of them
   /// waiting: for longer than a millisecond, by the versions, which follow the clock.
-  private func serve(_ jobs: [@Sendable (Sequencer) -> Void]) {
+  private func serve(_ jobs: [@Sendable (CommitSequencer) -> Void]) {
     var first: Version?
     for (index, job) in jobs.enumerated() {
       job(self)
@@ -110,11 +110,11 @@ final class Sequencer: @unchecked Sendable {
     let state: SequencedState
     let durable: Version
     do {
-      let moment = try standing.moment()
-      durable = moment.delivered
-      overlay.settle(moment.latest)
-      let reader = RowReader(snapshot: moment.snapshot, layout: layout, tier: .disk)
-      if let reads, try changed(since: reads, reader, moment.floor) {
+      let published = try publishedState.publishedView()
+      durable = published.delivered
+      uncommitted.settle(published.latest)
+      let reader = RowReader(snapshot: published.snapshot, layout: layout, tier: .disk)
+      if let reads, try changed(since: reads, reader, published.floor) {
         return whenDurable(durable) { answer(.failure($0 ?? StoreError.conflict)) }
       }
       state = SequencedState(self, reader, nextVersion())
@@ -125,7 +125,7 @@ final class Sequencer: @unchecked Sendable {
       let result = try body(state)
       try state.finish(keepsHistory: keepsHistory)
       guard state.wrote else {
-        if state.keepsVersion {
+        if state.reservesCommitVersion {
           let committed = Committed(result: result, version: state.commitVersion, wrote: false)
           return reserve(state.commitVersion) { answer($0.map { .failure($0) } ?? .success(committed)) }
         }
@@ -152,7 +152,7 @@ final class Sequencer: @unchecked Sendable {
   private func reserve(_ version: Version, _ done: @escaping @Sendable (StoreError?) -> Void) {
     last = version
     pipeline.submit(
-      SequencedCommit(standing: standing, version: version, isCommit: false, record: nil, done: done))
+      SequencedCommit(publishedState: publishedState, version: version, isCommit: false, record: nil, done: done))
   }
 
   /// Removes the database: `write` gives the rows of the removal, after all commits in line.
@@ -160,9 +160,9 @@ final class Sequencer: @unchecked Sendable {
     _ write: @escaping @Sendable (any EngineBatch) -> Void,
     _ answer: @escaping @Sendable (StoreError?) -> Void
   ) {
-    standing.remove()
+    publishedState.remove()
     pipeline.submit(
-      SequencedCommit(standing: standing, version: last, isCommit: false, record: nil, done: answer), write)
+      SequencedCommit(publishedState: publishedState, version: last, isCommit: false, record: nil, done: answer), write)
   }
 
   private func commit(_ state: SequencedState, _ done: @escaping @Sendable (StoreError?) -> Void) {
@@ -170,10 +170,10 @@ final class Sequencer: @unchecked Sendable {
     let keys = state.changes.map(\.key)
     last = version
     newestChange = version
-    overlay.sequenced(version, keys)
+    uncommitted.sequenced(version, keys)
     recent.note(version, keys)
     let commit = SequencedCommit(
-      standing: standing, version: version, isCommit: true, record: state.record, done: done)
+      publishedState: publishedState, version: version, isCommit: true, record: state.record, done: done)
     pipeline.submit(commit) { batch in
       CommitRows.write(
         state.changes, state.record, at: version, keepsHistory: keepsHistory, layout, into: batch)
@@ -184,7 +184,7 @@ final class Sequencer: @unchecked Sendable {
   private func whenDurable(_ durable: Version, _ done: @escaping @Sendable (StoreError?) -> Void) {
     if last <= durable { return done(nil) }
     pipeline.submit(
-      SequencedCommit(standing: standing, version: last, isCommit: false, record: nil, done: done))
+      SequencedCommit(publishedState: publishedState, version: last, isCommit: false, record: nil, done: done))
   }
 
   private func nextVersion() -> Version {
@@ -208,6 +208,6 @@ final class Sequencer: @unchecked Sendable {
     if reads.version >= newestChange { return false }
     if let changed = recent.changed(since: reads) { return changed }
     guard keepsHistory, reads.version >= floor else { return true }
-    return try ChangeSearch(reader, overlay).changed(since: reads)
+    return try ChangeSearch(reader, uncommitted).changed(since: reads)
   }
 }

@@ -22,39 +22,39 @@
 package typealias DatabaseNumber = UInt32
 
 /// What a physical key belongs to within a database.
-enum Space: UInt8 {
+enum KeySpace: UInt8 {
   case rows = 1
   case undo = 2
   case log = 3
 }
 
 /// The physical keys of one database.
-struct KeyLayout: Sendable {
+struct StorageKeyLayout: Sendable {
   /// The bytes before every key: the data mark, the number and the space.
   static let prefixLength = 6
 
   let number: DatabaseNumber
 
   /// The prefix of a space.
-  func prefix(_ space: Space) -> Key {
-    [1] + KeyLayout.bigEndian(number) + [space.rawValue]
+  func prefix(_ space: KeySpace) -> Key {
+    [1] + StorageKeyLayout.bigEndian(number) + [space.rawValue]
   }
 
   /// The first key after a space.
-  func end(of space: Space) -> Key {
-    [1] + KeyLayout.bigEndian(number) + [space.rawValue + 1]
+  func end(of space: KeySpace) -> Key {
+    [1] + StorageKeyLayout.bigEndian(number) + [space.rawValue + 1]
   }
 
   /// The first key of a database, and the first after it.
   var wholeRange: (start: Key, end: Key) {
     (
-      [1] + KeyLayout.bigEndian(number),
-      KeyRange.successor(ofPrefix: [1] + KeyLayout.bigEndian(number)) ?? [2]
+      [1] + StorageKeyLayout.bigEndian(number),
+      KeyRange.successor(ofPrefix: [1] + StorageKeyLayout.bigEndian(number)) ?? [2]
     )
   }
 
   /// The physical bounds of a range of rows.
-  func bounds(of range: KeyRange, in space: Space = .rows) -> (start: Key, end: Key) {
+  func bounds(of range: KeyRange, in space: KeySpace = .rows) -> (start: Key, end: Key) {
     (prefix(space) + range.start, range.end.map { prefix(space) + $0 } ?? end(of: space))
   }
 
@@ -63,10 +63,10 @@ struct KeyLayout: Sendable {
   func withRow<Result>(
     _ key: UnsafeRawBufferPointer, _ use: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
-    let count = KeyLayout.prefixLength + key.count
+    let count = StorageKeyLayout.prefixLength + key.count
     return try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { buffer in
       writePrefix(.rows, buffer)
-      UnsafeMutableRawBufferPointer(rebasing: buffer[KeyLayout.prefixLength...]).copyMemory(from: key)
+      UnsafeMutableRawBufferPointer(rebasing: buffer[StorageKeyLayout.prefixLength...]).copyMemory(from: key)
       return try use(UnsafeRawBufferPointer(buffer))
     }
   }
@@ -76,10 +76,10 @@ struct KeyLayout: Sendable {
   func withLog<Result>(
     _ version: Version, _ use: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
-    try withUnsafeTemporaryAllocation(byteCount: KeyLayout.prefixLength + 8, alignment: 1) { buffer in
+    try withUnsafeTemporaryAllocation(byteCount: StorageKeyLayout.prefixLength + 8, alignment: 1) { buffer in
       writePrefix(.log, buffer)
       buffer.storeBytes(
-        of: version.microseconds.bigEndian, toByteOffset: KeyLayout.prefixLength, as: UInt64.self)
+        of: version.microseconds.bigEndian, toByteOffset: StorageKeyLayout.prefixLength, as: UInt64.self)
       return try use(UnsafeRawBufferPointer(buffer))
     }
   }
@@ -89,10 +89,10 @@ struct KeyLayout: Sendable {
   func withUndo<Result>(
     _ key: UnsafeRawBufferPointer, until version: Version, _ use: (UnsafeRawBufferPointer) throws -> Result
   ) rethrows -> Result {
-    let bound = KeyLayout.prefixLength + key.count * 2 + 10
+    let bound = StorageKeyLayout.prefixLength + key.count * 2 + 10
     return try withUnsafeTemporaryAllocation(byteCount: bound, alignment: 1) { buffer in
       writePrefix(.undo, buffer)
-      var count = KeyLayout.prefixLength
+      var count = StorageKeyLayout.prefixLength
       for byte in key {
         buffer[count] = byte
         count += 1
@@ -110,12 +110,12 @@ struct KeyLayout: Sendable {
 
   /// The bounds of the undo rows of a range of rows.
   func undoBounds(of range: KeyRange) -> (start: Key, end: Key) {
-    let start = prefix(.undo) + KeyLayout.escaped(range.start)
-    return (start, range.end.map { prefix(.undo) + KeyLayout.escaped($0) } ?? end(of: .undo))
+    let start = prefix(.undo) + StorageKeyLayout.escaped(range.start)
+    return (start, range.end.map { prefix(.undo) + StorageKeyLayout.escaped($0) } ?? end(of: .undo))
   }
 
   @inline(__always)
-  private func writePrefix(_ space: Space, _ buffer: UnsafeMutableRawBufferPointer) {
+  private func writePrefix(_ space: KeySpace, _ buffer: UnsafeMutableRawBufferPointer) {
     buffer[0] = 1
     buffer.storeBytes(of: number.bigEndian, toByteOffset: 1, as: UInt32.self)
     buffer[5] = space.rawValue

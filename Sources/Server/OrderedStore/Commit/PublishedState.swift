@@ -12,7 +12,7 @@ struct Published {
 
 /// One database's share of what is published.
 // Safety: every mutable field is only touched under the lock of `published`.
-final class Standing: @unchecked Sendable {
+final class PublishedState: @unchecked Sendable {
   typealias Deliver = @Sendable (LogRecord) -> Void
 
   let published: Guarded<Published>
@@ -38,7 +38,7 @@ final class Standing: @unchecked Sendable {
   }
 
   /// What a reader needs to know, at one moment.
-  struct Moment {
+  struct PublishedView {
     var snapshot: any EngineSnapshot
     var latest: Version
     var newestCommit: Version
@@ -47,14 +47,14 @@ final class Standing: @unchecked Sendable {
   }
 
   /// The state at this moment.
-  func moment() throws -> Moment {
-    let moment = published.withLock { published -> Moment? in
+  func publishedView() throws -> PublishedView {
+    let view = published.withLock { published -> PublishedView? in
       guard !removed, let snapshot = published.snapshot else { return nil }
-      return Moment(
+      return PublishedView(
         snapshot: snapshot, latest: latest, newestCommit: newestCommit, delivered: delivered, floor: floor)
     }
-    guard let moment else { throw Standing.gone }
-    return moment
+    guard let view else { throw PublishedState.gone }
+    return view
   }
 
   static let gone = StoreError.unavailable("the database is closed or removed")
@@ -87,7 +87,7 @@ final class Standing: @unchecked Sendable {
   }
 
   /// Takes note that all that is published has been delivered; under the lock of `published`.
-  func deliveredLocked() {
+  func markDelivered() {
     isDelivering = false
     delivered = latest
   }
@@ -109,15 +109,15 @@ final class Standing: @unchecked Sendable {
 /// A follower's registration.
 final class Following: LogSubscription {
   let startsAfter: Version
-  private let standing: Standing
+  private let publishedState: PublishedState
   private let id: Int
 
-  init(_ standing: Standing, _ deliver: @escaping Standing.Deliver) {
-    self.standing = standing
-    (id, startsAfter) = standing.follow(deliver)
+  init(_ publishedState: PublishedState, _ deliver: @escaping PublishedState.Deliver) {
+    self.publishedState = publishedState
+    (id, startsAfter) = publishedState.follow(deliver)
   }
 
-  deinit { standing.unfollow(id) }
+  deinit { publishedState.unfollow(id) }
 
-  func cancel() { standing.unfollow(id) }
+  func cancel() { publishedState.unfollow(id) }
 }

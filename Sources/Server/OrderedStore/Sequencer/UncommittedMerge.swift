@@ -1,15 +1,15 @@
 // Walks durable rows and rows in flight together, in key order; a row in flight hides the durable one of its key.
 
 /// One scan over the durable rows of a range and the overlay as it was when the scan began.
-struct OverlayMerge {
+struct UncommittedMerge {
   private let rows: any EngineCursor
-  private var flights: OrderedMapCursor<Overlay.Entry>
+  private var flights: OrderedMapCursor<UncommittedRows.Entry>
   private let range: KeyRange
   private let reverse: Bool
 
-  init(_ rows: any EngineCursor, _ overlay: Overlay, _ range: KeyRange, reverse: Bool) {
+  init(_ rows: any EngineCursor, _ uncommitted: UncommittedRows, _ range: KeyRange, reverse: Bool) {
     self.rows = rows
-    flights = OrderedMapCursor(overlay.entries)
+    flights = OrderedMapCursor(uncommitted.entries)
     self.range = range
     self.reverse = reverse
   }

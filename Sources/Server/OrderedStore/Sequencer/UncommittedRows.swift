@@ -3,7 +3,7 @@
 // Invariant: durable snapshot overlaid with these entries = all sequenced commits, plus the running body's writes.
 
 /// Rows of commits in flight.
-struct Overlay {
+struct UncommittedRows {
   /// A row in flight: a value, or nil where the row was cleared.
   struct Entry {
     var version: Version
