@@ -20,7 +20,7 @@ struct EmbeddedSubject: StoreSubject {
 @Suite("The contract, kept on disk")
 struct EmbeddedConformanceTests {
   @Test("the store on disk keeps the contract", arguments: ConformanceCheck.all, [1, 2])
-  func keepsTheContract(_ check: ConformanceCheck, seed: UInt64) async throws {
+  func conforms(_ check: ConformanceCheck, seed: UInt64) async throws {
     try await check.run(try EmbeddedSubject(), seed: seed)
   }
 }

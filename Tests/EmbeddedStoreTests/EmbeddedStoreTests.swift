@@ -47,7 +47,7 @@ struct EmbeddedStoreTests {
       let store = try await EmbeddedStore.open(directory: scratch.path)
       let database = try await store.database(named: "a", history: .activeReadersOnly)
       for byte in UInt8(0)..<20 {
-        database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
+        database.execute(validating: nil, { try $0.set([byte], [byte]) }, completion: { _ in })
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<2 { group.addTask { try await store.close() } }
@@ -122,7 +122,7 @@ struct EmbeddedStoreTests {
   func readsOfClosedTables() async throws {
     let scratch = try ScratchDirectory()
     var options = EmbeddedOptions(blockCacheBytes: 32 << 20, memtableBytes: 64 << 10)
-    options.openTables = 20
+    options.maximumOpenTables = 20
     // Every start writes a table of what the log had. Until there are four they stay apart.
     for round in UInt8(0)..<16 {
       let store = try await EmbeddedStore.open(directory: scratch.path, options)

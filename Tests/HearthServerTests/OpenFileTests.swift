@@ -46,7 +46,7 @@ struct OpenFileTests {
     "the store's share and the connections' never add up to more than there is",
     arguments: [128, 200, 1024, 20_000, 1 << 20])
   func division(limit: Int) {
-    let files = OpenFiles(limit: limit)
+    let files = OpenFileBudget(limit: limit)
     #expect(files.tables >= 20 && files.connections >= 1)
     #expect(files.tables + files.connections < limit)
     #expect(files.connections >= limit / 16)

@@ -4,11 +4,12 @@ import Testing
 
 @Suite("Scans of the past")
 struct PastScanTests {
-  /// A key per job, each of which came and went, with what never changed before and behind; the version before all jobs.
-  private func churned(
+  /// A database with a created and deleted key for each job, between two keys that never changed, and the version before
+  /// the jobs.
+  private func databaseWithDeletedKeys(
     _ engine: SeekCounter, jobs: Int
   ) async throws -> (store: EngineStore, database: any OrderedDatabase, before: Version) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     let before = try await database.execute(validating: nil) { state in
       try state.set([0], [1])
@@ -25,12 +26,12 @@ struct PastScanTests {
     return (store, database, before)
   }
 
-  @Test("what came and went is stepped over, without a seek for each", arguments: [false, true])
-  func seeks(reverse: Bool) async throws {
+  @Test("A scan steps over created and deleted keys without a seek for each", arguments: [false, true])
+  func seeksOnce(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await churned(engine, jobs: 3_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 3_000)
     let keys = try await database.read(at: before) { view in
-      engine.seeks.withLock { $0 = 0 }
+      engine.seeksOnce.withLock { $0 = 0 }
       var keys: [Key] = []
       try view.scan(KeyRange(start: [], end: nil), reverse: reverse) { key, _, _ in
         keys.append(Key(key))
@@ -39,14 +40,14 @@ struct PastScanTests {
       return keys
     }
     #expect(keys == (reverse ? [[9], [0]] : [[0], [9]]))
-    #expect(engine.seeks.withLock { $0 } <= 2)
+    #expect(engine.seeksOnce.withLock { $0 } <= 2)
     try await store.close()
   }
 
-  @Test("a key with a long history costs a few steps and seeks, not its history", arguments: [false, true])
+  @Test("The cost of a key does not grow with its history", arguments: [false, true])
   func longHistory(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var versions: [Version] = []
     for round in UInt8(0)..<200 {
@@ -55,7 +56,7 @@ struct PastScanTests {
     for (round, version) in versions.enumerated().dropLast() {
       let found = try await database.read(at: version) { view in
         engine.steps.withLock { $0 = 0 }
-        engine.seeks.withLock { $0 = 0 }
+        engine.seeksOnce.withLock { $0 = 0 }
         var found: [UInt8] = []
         try view.scan(KeyRange(start: [], end: nil), reverse: reverse) { _, value, _ in
           found += Array(value)
@@ -64,20 +65,20 @@ struct PastScanTests {
         return found
       }
       #expect(found == [UInt8(round)])
-      #expect(engine.steps.withLock { $0 } < 24 && engine.seeks.withLock { $0 } <= 4)
+      #expect(engine.steps.withLock { $0 } < 24 && engine.seeksOnce.withLock { $0 } <= 4)
       #expect(try await database.read(at: version) { try $0.get([1])?.value } == [UInt8(round)])
     }
     try await store.close()
   }
 
-  @Test("a scan stops after so many keys that hold nothing, says where, and the parts together are the whole")
-  func parts() async throws {
+  @Test("A scan stops at its limit of hidden keys, and its parts together are complete")
+  func hiddenKeyLimit() async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await churned(engine, jobs: 1_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 1_000)
     for reverse in [false, true] {
-      let (parts, most) = try await database.read(at: before) { view in
-        var parts: [[Key]] = []
-        var most = 0
+      let (hiddenKeyLimit, maximum) = try await database.read(at: before) { view in
+        var hiddenKeyLimit: [[Key]] = []
+        var maximum = 0
         var range = KeyRange(start: [], end: nil)
         while true {
           var keys: [Key] = []
@@ -85,33 +86,37 @@ struct PastScanTests {
             keys.append(Key(key))
             return true
           }
-          parts.append(keys)
-          most = max(most, hidden.count)
-          guard let last = hidden.last else { return (parts, most) }
+          hiddenKeyLimit.append(keys)
+          maximum = max(maximum, hidden.count)
+          guard let last = hidden.last else { return (hiddenKeyLimit, maximum) }
           if reverse { range.end = last } else { range.start = last + [0] }
         }
       }
-      #expect(parts.joined().map { $0 } == (reverse ? [[9], [0]] : [[0], [9]]))
-      #expect(parts.count == 16 && most == 64)
+      #expect(hiddenKeyLimit.joined().map { $0 } == (reverse ? [[9], [0]] : [[0], [9]]))
+      #expect(hiddenKeyLimit.count == 16 && maximum == 64)
     }
     try await store.close()
   }
 
-  @Test("scans in parts show the states that there were, whatever the history")
-  func random() async throws {
-    var random = SeededGenerator(seed: 3)
-    let store = try MemoryStore(StoreOptions(trimmingInterval: 0))
+  @Test("Scans in parts return the exact past states of a random history")
+  func randomHistory() async throws {
+    var randomHistory = SeededGenerator(seed: 3)
+    let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var rows: [Key: StoredValue] = [:]
     var states: [(Version, [Key: StoredValue])] = []
     for _ in 0..<150 {
       var changes: [(Key, StoredValue?)] = []
-      for _ in 0..<Int.random(in: 1...4, using: &random) {
-        let key = (0..<Int.random(in: 1...2, using: &random)).map { _ in
-          UInt8.random(in: 0...2, using: &random)
+      for _ in 0..<Int.randomHistory(in: 1...4, using: &randomHistory) {
+        let key = (0..<Int.randomHistory(in: 1...2, using: &randomHistory)).map { _ in
+          UInt8.randomHistory(in: 0...2, using: &randomHistory)
         }
         changes.append(
-          (key, Int.random(in: 0..<5, using: &random) < 3 ? [UInt8.random(in: 0...255, using: &random)] : nil)
+          (
+            key,
+            Int.randomHistory(in: 0..<5, using: &randomHistory) < 3
+              ? [UInt8.randomHistory(in: 0...255, using: &randomHistory)] : nil
+          )
         )
       }
       for (key, value) in changes { rows[key] = value }
@@ -145,10 +150,10 @@ struct PastScanTests {
   }
 }
 
-/// The engine in memory, which counts how often its cursors seek and step.
+/// An engine in memory that counts the seeks and steps of its cursors.
 private final class SeekCounter: StorageEngine {
   private let engine = MemoryEngine()
-  let seeks = Guarded(0)
+  let seeksOnce = Guarded(0)
   let steps = Guarded(0)
 
   func snapshot() -> any EngineSnapshot { Snapshot(base: engine.snapshot(), counter: self) }
@@ -196,7 +201,7 @@ private final class SeekCounter: StorageEngine {
     func previous() throws { try step { try base.previous() } }
 
     private func seek(_ move: () throws -> Void) throws {
-      counter.seeks.withLock { $0 += 1 }
+      counter.seeksOnce.withLock { $0 += 1 }
       try move()
     }
 

@@ -185,9 +185,9 @@ public final class HearthServer: Sendable {
     options.report = { [log] in log.notice("\($0)") }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
+    limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
     // Each port may take them all.
-    limits.maximumConnections = OpenFiles.current.connections
+    limits.maximumConnections = OpenFileBudget.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)
     let realtime = RealtimeAssembly(configuration, store: store, limits: limits, log: log)
     var running = Running(store: store, firestore: engine, realtime: realtime)

@@ -32,7 +32,7 @@ extension HearthServer {
     log.logLevel = configuration.logLevel
     // Before anything is opened: no signal may end what was begun on its way.
     let signals = ProcessSignals(isExporting: configuration.exportOnExit != nil, log: log)
-    OpenFiles.raiseLimit()
+    OpenFileBudget.raiseLimit()
     let server = HearthServer(configuration, log: log)
     let listeners = try await start(server, signals)
     try await serve(server, listeners, signals, ready: ready)

@@ -1,12 +1,14 @@
-// The rows of the store itself: which databases there are, how far versions were handed out, the layout's format.
+// The catalogue rows of a store: its databases, their floors, the version ceiling and the format of the layout.
+//
+// Rows read from disk are validated and reported as corrupted. A debug build decodes each entry after encoding it.
 
-/// Reads and writes the catalogue's rows; ``KeyLayout`` shows their bytes.
+/// Reads and writes the catalogue's rows. ``StorageKeyLayout`` documents their bytes.
 enum CatalogueRows {
-  /// The format of this layout; a store of another is not opened.
+  /// The format of this layout. A store of another format is not opened.
   static let format: UInt8 = 1
 
-  /// What the catalogue knows of a database.
-  struct Entry: Sendable {
+  /// The catalogue's entry of a database.
+  struct Entry: Sendable, Equatable {
     var number: DatabaseNumber
     var created: Version
     var keepsHistory: Bool
@@ -35,6 +37,7 @@ enum CatalogueRows {
     let value =
       StorageKeyLayout.bigEndian(entry.number) + StorageKeyLayout.bigEndian(entry.created.microseconds)
       + [entry.keepsHistory ? 1 : 0]
+    assert(decode(value) == entry, "invariant: a catalogue entry decodes to what was encoded")
     put(namePrefix + Array(name.utf8), value, in: batch)
   }
 
@@ -60,11 +63,17 @@ enum CatalogueRows {
     try Version(microseconds: number(value(of: floorKey(database), snapshot)) ?? 0)
   }
 
+  /// The entry of a database; nil if the catalogue does not contain it.
   static func readEntry(named name: String, _ snapshot: any EngineSnapshot) throws -> Entry? {
     guard let bytes = try value(of: namePrefix + Array(name.utf8), snapshot) else { return nil }
-    guard bytes.count == 13 else {
+    guard let entry = decode(bytes), try entry.number < readNextNumber(snapshot) else {
       throw StoreError(.corrupted, "the catalogue's entry of \(name) is damaged")
     }
+    return entry
+  }
+
+  private static func decode(_ bytes: StoredValue) -> Entry? {
+    guard bytes.count == 13 else { return nil }
     return bytes.withUnsafeBytes { bytes in
       Entry(
         number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
@@ -72,7 +81,7 @@ enum CatalogueRows {
     }
   }
 
-  /// All names, in ascending order of their bytes.
+  /// The names of all databases, in ascending order of their bytes.
   static func readNames(_ snapshot: any EngineSnapshot) throws -> [String] {
     let end = KeyRange.successor(ofPrefix: namePrefix) ?? [1]
     let cursor = try snapshot.cursor(from: namePrefix, to: end, .disk)

@@ -1,33 +1,37 @@
-// Where a database stands: what of it is durable and may be seen. All databases of a store share one published
-// snapshot, so that an idle database holds no old one.
+// The published state of a database: its durable versions, and the followers of its log. All databases of a store share
+// one published snapshot, so that an idle database does not pin an old one.
 //
-// Invariant: the fields of a standing and the snapshot change together under one lock, so that a reader sees a
-// snapshot that holds exactly the commits up to `latest`.
+// Invariants
+//   1. The versions of a published state and the shared snapshot change together under one lock. A reader gets a
+//      snapshot that contains exactly the commits up to `latest`.
+//   2. floor, newestCommit and delivered are at most latest. None of the four ever falls.
 
-/// What a store has published.
+/// The state that the databases of a store share.
 struct Published {
   /// The newest durable state of the engine; nil once the store is closed.
   var snapshot: (any EngineSnapshot)?
+  /// The number of the newest published group of the ``CommitPipeline``.
+  var groupNumber: UInt64 = 0
 }
 
-/// One database's share of what is published.
-// Safety: every mutable field is only touched under the lock of `published`.
+/// The durable, visible state of one database.
+// SAFETY: every mutable field is only accessed under the lock of `published`.
 final class PublishedState: @unchecked Sendable {
   typealias Deliver = @Sendable (LogRecord) -> Void
 
   let published: Guarded<Published>
-  /// The newest durable commit or reservation.
+  /// The version of the newest durable commit or reservation.
   private var latest: Version
-  /// The newest durable commit; between it and `latest` nothing differs.
+  /// The version of the newest durable commit. The rows do not change between it and `latest`.
   private var newestCommit: Version
-  /// Everything up to it has been delivered to the followers too.
+  /// Every record up to this version has been delivered to the followers.
   private var delivered: Version
-  /// No read and no log below it.
+  /// The oldest readable version.
   private var floor: Version
   private var followers: [(id: Int, deliver: Deliver)] = []
-  private var nextFollower = 0
+  private var lastFollowerID = 0
   private var isDelivering = false
-  private var removed = false
+  private var isRemoved = false
 
   init(_ published: Guarded<Published>, latest: Version, floor: Version) {
     self.published = published
@@ -37,7 +41,7 @@ final class PublishedState: @unchecked Sendable {
     self.floor = floor
   }
 
-  /// What a reader needs to know, at one moment.
+  /// A consistent copy of the published state, with its snapshot.
   struct PublishedView {
     var snapshot: any EngineSnapshot
     var latest: Version
@@ -46,58 +50,67 @@ final class PublishedState: @unchecked Sendable {
     var floor: Version
   }
 
-  /// The state at this moment.
+  /// The current state.
+  /// - Throws: ``closed``.
   func publishedView() throws -> PublishedView {
     let view = published.withLock { published -> PublishedView? in
-      guard !removed, let snapshot = published.snapshot else { return nil }
+      guard !isRemoved, let snapshot = published.snapshot else { return nil }
       return PublishedView(
         snapshot: snapshot, latest: latest, newestCommit: newestCommit, delivered: delivered, floor: floor)
     }
-    guard let view else { throw PublishedState.gone }
+    guard let view else { throw PublishedState.closed }
     return view
   }
 
-  static let gone = StoreError.unavailable("the database is closed or removed")
+  static let closed = StoreError.unavailable("the database is closed or removed")
 
   var latestVersion: Version { published.withLock { _ in latest } }
 
-  /// Marks the database as removed: later reads are refused.
+  /// Marks the database as removed. Later reads fail.
   func remove() {
     published.withLock { _ in
-      removed = true
+      isRemoved = true
       followers = []
     }
   }
 
-  /// Raises the floor; it never falls.
+  /// Raises the floor to a version, but not above the latest. It never falls.
   func raiseFloor(to version: Version) {
     published.withLock { _ in floor = max(floor, min(version, latest)) }
   }
 
   var floorVersion: Version { published.withLock { _ in floor } }
 
-  /// Takes over a durable commit or reservation; under the lock of `published`. Returns who follows the log.
-  func publishLocked(_ commit: SequencedCommit) -> [(id: Int, deliver: Deliver)] {
-    latest = max(latest, commit.version)
-    if commit.isCommit { newestCommit = max(newestCommit, commit.version) }
-    let following = commit.record == nil ? [] : followers
-    if following.isEmpty, !isDelivering { delivered = latest }
-    if !following.isEmpty { isDelivering = true }
-    return following
+  /// Publishes a durable call. The caller holds the lock of `published`.
+  /// - Returns: the followers to which the record of the call must be delivered.
+  func publish(_ commit: SequencedCommit) -> [(id: Int, deliver: Deliver)] {
+    if commit.kind == .barrier {
+      precondition(commit.version <= latest, "invariant: a barrier follows the commits that it waits for")
+    } else {
+      precondition(commit.version > latest, "invariant: published versions strictly increase")
+      latest = commit.version
+    }
+    if commit.kind == .commit { newestCommit = latest }
+    let receivers = commit.record == nil ? [] : followers
+    if !receivers.isEmpty { isDelivering = true }
+    if !isDelivering { delivered = latest }
+    return receivers
   }
 
-  /// Takes note that all that is published has been delivered; under the lock of `published`.
+  /// Records that every published record has been delivered. The caller holds the lock of `published`.
   func markDelivered() {
+    precondition(delivered <= latest, "invariant: only published records are delivered")
     isDelivering = false
     delivered = latest
   }
 
-  /// Registers a follower of what is published from now on.
+  /// Registers a follower of the records published from now on.
+  /// - Returns: the follower's number, and the version above which delivery starts.
   func follow(_ deliver: @escaping Deliver) -> (id: Int, after: Version) {
     published.withLock { _ in
-      nextFollower += 1
-      followers.append((nextFollower, deliver))
-      return (nextFollower, latest)
+      lastFollowerID += 1
+      followers.append((lastFollowerID, deliver))
+      return (lastFollowerID, latest)
     }
   }
 
@@ -106,8 +119,8 @@ final class PublishedState: @unchecked Sendable {
   }
 }
 
-/// A follower's registration.
-final class Following: LogSubscription {
+/// A follower's subscription. Unsubscribes when it is released.
+final class FollowerSubscription: LogSubscription {
   let startsAfter: Version
   private let publishedState: PublishedState
   private let id: Int

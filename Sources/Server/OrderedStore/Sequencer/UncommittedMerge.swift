@@ -1,15 +1,20 @@
-// Walks durable rows and rows in flight together, in key order; a row in flight hides the durable one of its key.
+// A merged scan of durable rows and uncommitted rows in key order. An uncommitted row hides the durable row of its key.
 
-/// One scan over the durable rows of a range and the overlay as it was when the scan began.
+/// One scan over the durable rows of a range and the uncommitted rows as they were when the scan began.
 struct UncommittedMerge {
+  private let reader: RowReader
   private let rows: any EngineCursor
-  private var flights: OrderedMapCursor<UncommittedRows.Entry>
+  private var uncommitted: OrderedMapCursor<UncommittedRows.Entry>
   private let range: KeyRange
   private let reverse: Bool
 
-  init(_ rows: any EngineCursor, _ uncommitted: UncommittedRows, _ range: KeyRange, reverse: Bool) {
+  init(
+    _ reader: RowReader, _ rows: any EngineCursor, _ uncommitted: UncommittedRows, _ range: KeyRange,
+    reverse: Bool
+  ) {
+    self.reader = reader
     self.rows = rows
-    flights = OrderedMapCursor(uncommitted.entries)
+    self.uncommitted = OrderedMapCursor(uncommitted.entries)
     self.range = range
     self.reverse = reverse
   }
@@ -18,42 +23,42 @@ struct UncommittedMerge {
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
     try reverse ? rows.seekToLast() : rows.seekToFirst()
-    seekFlights()
+    seekUncommitted()
     while true {
-      let inFlight = flights.isValid && range.contains(flights.key)
-      guard inFlight || rows.isValid else { return }
-      let order = inFlight ? compare() : -1
+      let hasUncommitted = uncommitted.isValid && range.contains(uncommitted.key)
+      guard hasUncommitted || rows.isValid else { return }
+      let order = hasUncommitted ? compare() : -1
       if order < 0 {
-        let row = try rows.row()
+        let row = try reader.row(at: rows)
         guard try visit(rows.rowKey, row.value, row.writtenAt) else { return }
       } else {
-        let entry = flights.value
+        let entry = uncommitted.value
         if let value = entry.value {
-          let goesOn = try flights.key.withUnsafeBytes { key in
+          let continues = try uncommitted.key.withUnsafeBytes { key in
             try value.withUnsafeBytes { try visit(key, $0, entry.version) }
           }
-          guard goesOn else { return }
+          guard continues else { return }
         }
-        reverse ? flights.previous() : flights.next()
+        reverse ? uncommitted.previous() : uncommitted.next()
       }
       if order <= 0 { try reverse ? rows.previous() : rows.next() }
     }
   }
 
-  /// Below zero if the durable row comes first, zero if both are of one key.
+  /// Negative if the durable row comes first, zero if both rows have the same key.
   private func compare() -> Int {
     guard rows.isValid else { return 1 }
-    let order = flights.key.withUnsafeBytes { compareBytes(rows.rowKey, $0) }
+    let order = uncommitted.key.withUnsafeBytes { compareBytes(rows.rowKey, $0) }
     return reverse ? -order : order
   }
 
-  private mutating func seekFlights() {
+  private mutating func seekUncommitted() {
     if !reverse {
-      range.start.withUnsafeBytes { flights.seek($0) }
+      range.start.withUnsafeBytes { uncommitted.seek($0) }
     } else if let end = range.end {
-      end.withUnsafeBytes { flights.seekBelow($0) }
+      end.withUnsafeBytes { uncommitted.seekBelow($0) }
     } else {
-      flights.seekToLast()
+      uncommitted.seekToLast()
     }
   }
 }
