@@ -56,7 +56,7 @@ struct CommitPipelineTests {
   }
 
   @Test("Commits that wait for one sync share the next, and bodies run meanwhile")
-  func groups() async throws {
+  func commitsShareSyncs() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
     let before = engine.state.withLock { $0.commits }
@@ -111,7 +111,7 @@ struct CommitPipelineTests {
   }
 
   @Test("After a failed write, calls in flight and later calls fail as unavailable, and reads succeed")
-  func failure() async throws {
+  func failedWrite() async throws {
     let engine = GatedEngine()
     let reports = Guarded<[String]>([])
     let options = StoreOptions(
@@ -145,7 +145,7 @@ struct CommitPipelineTests {
   }
 
   @Test("After a failed write, existing databases can be opened and read, and new ones cannot be created")
-  func failureBeforeOpening() async throws {
+  func openingAfterFailedWrite() async throws {
     let engine = GatedEngine()
     let (first, database) = try await open(engine)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
@@ -171,7 +171,7 @@ struct CommitPipelineTests {
   }
 
   @Test("After a failed write of the trimmer, nothing is written")
-  func trimmingFailure() async throws {
+  func failedTrimming() async throws {
     let engine = GatedEngine()
     let clock = StillClock()
     let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
@@ -230,13 +230,18 @@ struct CommitPipelineTests {
     engine.blockCommits()
     let write = increment(database)
     await engine.waitUntilBlocked()
-    let conflicting = Task {
-      try await database.execute(validating: ReadSet(version: version, keys: [[1]])) {
-        try $0.set([2], [2])
-      }
+    let outcome = Guarded<Result<Committed<Void>, any Error>?>(nil)
+    database.execute(validating: ReadSet(version: version, keys: [[1]]), { try $0.set([2], [2]) }) { result in
+      outcome.withLock { $0 = result }
     }
+    // The sequencer runs calls in order: it has found the conflict when a later body runs.
+    let reader = readSequenced(database)
+    await bodies.waitUntil(2)
+    #expect(outcome.withLock { $0 == nil })
     engine.unblock()
-    await #expect(throws: StoreError.conflict) { try await conflicting.value }
+    // Calls of one group complete in order, so the reader completes after the conflict.
+    #expect(try await reader.value.result == [1])
+    #expect(throws: StoreError.conflict) { try outcome.withLock { $0 }?.get() }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     _ = try await write.value
     try await store.close()

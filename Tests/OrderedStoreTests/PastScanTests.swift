@@ -31,7 +31,7 @@ struct PastScanTests {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 3_000)
     let keys = try await database.read(at: before) { view in
-      engine.seeksOnce.withLock { $0 = 0 }
+      engine.seeks.withLock { $0 = 0 }
       var keys: [Key] = []
       try view.scan(KeyRange(start: [], end: nil), reverse: reverse) { key, _, _ in
         keys.append(Key(key))
@@ -40,7 +40,7 @@ struct PastScanTests {
       return keys
     }
     #expect(keys == (reverse ? [[9], [0]] : [[0], [9]]))
-    #expect(engine.seeksOnce.withLock { $0 } <= 2)
+    #expect(engine.seeks.withLock { $0 } <= 2)
     try await store.close()
   }
 
@@ -56,7 +56,7 @@ struct PastScanTests {
     for (round, version) in versions.enumerated().dropLast() {
       let found = try await database.read(at: version) { view in
         engine.steps.withLock { $0 = 0 }
-        engine.seeksOnce.withLock { $0 = 0 }
+        engine.seeks.withLock { $0 = 0 }
         var found: [UInt8] = []
         try view.scan(KeyRange(start: [], end: nil), reverse: reverse) { _, value, _ in
           found += Array(value)
@@ -65,7 +65,7 @@ struct PastScanTests {
         return found
       }
       #expect(found == [UInt8(round)])
-      #expect(engine.steps.withLock { $0 } < 24 && engine.seeksOnce.withLock { $0 } <= 4)
+      #expect(engine.steps.withLock { $0 } < 24 && engine.seeks.withLock { $0 } <= 4)
       #expect(try await database.read(at: version) { try $0.get([1])?.value } == [UInt8(round)])
     }
     try await store.close()
@@ -76,8 +76,8 @@ struct PastScanTests {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 1_000)
     for reverse in [false, true] {
-      let (hiddenKeyLimit, maximum) = try await database.read(at: before) { view in
-        var hiddenKeyLimit: [[Key]] = []
+      let (parts, maximum) = try await database.read(at: before) { view in
+        var parts: [[Key]] = []
         var maximum = 0
         var range = KeyRange(start: [], end: nil)
         while true {
@@ -86,36 +86,36 @@ struct PastScanTests {
             keys.append(Key(key))
             return true
           }
-          hiddenKeyLimit.append(keys)
+          parts.append(keys)
           maximum = max(maximum, hidden.count)
-          guard let last = hidden.last else { return (hiddenKeyLimit, maximum) }
+          guard let last = hidden.last else { return (parts, maximum) }
           if reverse { range.end = last } else { range.start = last + [0] }
         }
       }
-      #expect(hiddenKeyLimit.joined().map { $0 } == (reverse ? [[9], [0]] : [[0], [9]]))
-      #expect(hiddenKeyLimit.count == 16 && maximum == 64)
+      #expect(parts.joined().map { $0 } == (reverse ? [[9], [0]] : [[0], [9]]))
+      #expect(parts.count == 16 && maximum == 64)
     }
     try await store.close()
   }
 
   @Test("Scans in parts return the exact past states of a random history")
   func randomHistory() async throws {
-    var randomHistory = SeededGenerator(seed: 3)
+    var random = SeededGenerator(seed: 3)
     let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var rows: [Key: StoredValue] = [:]
     var states: [(Version, [Key: StoredValue])] = []
     for _ in 0..<150 {
       var changes: [(Key, StoredValue?)] = []
-      for _ in 0..<Int.randomHistory(in: 1...4, using: &randomHistory) {
-        let key = (0..<Int.randomHistory(in: 1...2, using: &randomHistory)).map { _ in
-          UInt8.randomHistory(in: 0...2, using: &randomHistory)
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        let key = (0..<Int.random(in: 1...2, using: &random)).map { _ in
+          UInt8.random(in: 0...2, using: &random)
         }
         changes.append(
           (
             key,
-            Int.randomHistory(in: 0..<5, using: &randomHistory) < 3
-              ? [UInt8.randomHistory(in: 0...255, using: &randomHistory)] : nil
+            Int.random(in: 0..<5, using: &random) < 3
+              ? [UInt8.random(in: 0...255, using: &random)] : nil
           )
         )
       }
@@ -153,7 +153,7 @@ struct PastScanTests {
 /// An engine in memory that counts the seeks and steps of its cursors.
 private final class SeekCounter: StorageEngine {
   private let engine = MemoryEngine()
-  let seeksOnce = Guarded(0)
+  let seeks = Guarded(0)
   let steps = Guarded(0)
 
   func snapshot() -> any EngineSnapshot { Snapshot(base: engine.snapshot(), counter: self) }
@@ -201,7 +201,7 @@ private final class SeekCounter: StorageEngine {
     func previous() throws { try step { try base.previous() } }
 
     private func seek(_ move: () throws -> Void) throws {
-      counter.seeksOnce.withLock { $0 += 1 }
+      counter.seeks.withLock { $0 += 1 }
       try move()
     }
 

@@ -1,8 +1,8 @@
-// The product's limits that a server may raise, by the names that a limits file calls them, each with the most it may be
-// raised to and why no further.
+// The limits of the products that a server may raise, by their names in a limits file. Each has a ceiling and
+// the reason for it.
 //
-// Invariant: no limit lies below the product's own, so that what clients know of them stays true, nor above its ceiling,
-// up to which the tests have been.
+// Invariant: no limit is below the product's own limit, so that clients can rely on it. No limit is above its
+// ceiling, up to which tests cover it.
 
 public import FirestoreEngine
 import FirestoreModel
@@ -10,25 +10,25 @@ public import RealtimeModel
 
 /// The limits of both products.
 public struct ServerLimits: Sendable, Equatable {
-  /// Cloud Firestore's.
+  /// The limits of Cloud Firestore.
   public var firestore = EngineLimits.standard
-  /// The Realtime Database's.
+  /// The limits of the Realtime Database.
   public var realtime = RealtimeLimits.standard
 
-  /// The products' own limits.
+  /// Makes the products' own limits.
   public init() {}
 
-  /// One limit that may be raised.
+  /// A limit that may be raised.
   public struct Adjustable: Sendable {
     /// The product: `firestore` or `realtime`.
     public let product: String
-    /// Its name in that product's part of a limits file.
+    /// The name in that product's section of a limits file.
     public let name: String
-    /// What it is without one.
+    /// The product's own limit.
     public let standard: Int
-    /// The most it may be.
+    /// The maximum value.
     public let ceiling: Int
-    /// Why it may be no more, as half a sentence.
+    /// The reason for the ceiling, as the second half of a sentence.
     public let reason: String
     let path: any WritableKeyPath<ServerLimits, Int> & Sendable
 
@@ -45,7 +45,7 @@ public struct ServerLimits: Sendable, Equatable {
       standard = ServerLimits()[keyPath: path]
     }
 
-    /// Both names: `firestore.documentBytes`.
+    /// Product and name: `firestore.documentBytes`.
     public var fullName: String { "\(product).\(name)" }
   }
 
@@ -118,7 +118,7 @@ public struct ServerLimits: Sendable, Equatable {
     Adjustable(
       "firestore", "transactionSeconds", \.firestore.transactionSeconds, 3_600,
       "its locks hold up others, and it reads history"),
-    // What is open at once.
+    // Open objects.
     Adjustable(
       "firestore", "openTransactions", \.firestore.openTransactions, 100_000,
       "each is kept in memory, and all are gone over when one has lived too long"),
@@ -162,7 +162,7 @@ public struct ServerLimits: Sendable, Equatable {
   ]
 
   /// Sets a limit.
-  /// - Throws: what is wrong with the value, as half a sentence that follows the limit's name.
+  /// - Throws: the problem with the value, as the second half of a sentence that begins with the limit's name.
   mutating func set(_ limit: Adjustable, to value: Int) throws(HearthError) {
     guard value >= limit.standard else {
       throw HearthError(
@@ -174,7 +174,7 @@ public struct ServerLimits: Sendable, Equatable {
     self[keyPath: limit.path] = value
   }
 
-  /// Refuses limits beyond their bounds, and those that contradict each other.
+  /// Checks all limits for their bounds, and for contradictions between them.
   func validate() throws(HearthError) {
     for limit in Self.adjustable {
       var limits = ServerLimits()
@@ -190,7 +190,7 @@ public struct ServerLimits: Sendable, Equatable {
     }
   }
 
-  /// Those that are not the products' own, in words.
+  /// The raised limits, as `name=value`.
   var raised: [String] {
     Self.adjustable.filter { self[keyPath: $0.path] != $0.standard }.map {
       "\($0.fullName)=\(self[keyPath: $0.path])"
