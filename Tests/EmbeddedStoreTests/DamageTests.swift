@@ -75,9 +75,9 @@ private struct Victim {
   enum Outcome {
     /// The first rows exist unchanged, this number of them.
     case rows(Int)
-    case refused(StoreError)
+    case failed(StoreError)
     /// The rows are not a prefix of the written rows.
-    case wrong
+    case notAPrefix
   }
 
   /// Opens a directory and reads every row.
@@ -91,13 +91,13 @@ private struct Victim {
         }
         try await store.close()
         let count = found.prefix { $0 }.count
-        return found.dropFirst(count).contains(true) ? .wrong : .rows(count)
+        return found.dropFirst(count).contains(true) ? .notAPrefix : .rows(count)
       } catch {
         try await store.close()
         throw error
       }
     } catch let error as StoreError {
-      return .refused(error)
+      return .failed(error)
     }
   }
 
@@ -112,14 +112,14 @@ private struct Victim {
       switch try await open(path) {
       case .rows(let count):
         #expect(
-          count >= keys.count - (mayLoseLast ? 1 : 0), "\(what): \(count) of \(keys.count) rows, unsaid")
-      case .wrong: Issue.record("\(what): rows are missing in the middle")
-      case .refused(let error):
+          count >= keys.count - (mayLoseLast ? 1 : 0), "\(what): \(count) of \(keys.count) rows, without an error")
+      case .notAPrefix: Issue.record("\(what): rows are missing in the middle")
+      case .failed(let error):
         #expect([.corrupted, .unavailable].contains(error.code), "\(what): \(error)")
         errors.append(error)
       }
     }
-    #expect(errors.count != 1, "\(what): refused once only")
+    #expect(errors.count != 1, "\(what): failed only once")
     return errors.first
   }
 }
@@ -175,8 +175,8 @@ struct DamageTests {
     #expect(logs.count == 1 && logs != [old])
     for log in logs { try FileManager.default.removeItem(atPath: path + "/" + log) }
     try victim.bytes(old).write(to: URL(fileURLWithPath: path + "/" + old))
-    guard case .refused(let error) = try await victim.open(path) else {
-      Issue.record("it opens without what was acknowledged")
+    guard case .failed(let error) = try await victim.open(path) else {
+      Issue.record("it opens without acknowledged rows")
       return
     }
     #expect(error.code == .corrupted && error.message.contains("write-ahead log"), "\(error)")
@@ -192,8 +192,8 @@ struct DamageTests {
       try? FileManager.default.removeItem(atPath: path + "/" + name)
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
     }
-    guard case .refused(let error) = try await victim.open(path) else {
-      Issue.record("it opens without what was acknowledged")
+    guard case .failed(let error) = try await victim.open(path) else {
+      Issue.record("it opens without acknowledged rows")
       return
     }
     #expect(error.code == .corrupted && error.message.contains("begins with change"), "\(error)")

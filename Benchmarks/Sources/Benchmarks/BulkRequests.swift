@@ -56,7 +56,7 @@ struct BulkRequests: Sendable {
       }.serializedBytes()
       func place(behind text: [UInt8], of length: Int) throws -> Int {
         guard let at = write.firstPlace(of: text) else {
-          throw BenchmarkFailure("an encoded document lacks what is to be filled in")
+          throw BenchmarkFailure("an encoded document lacks the bytes to fill in")
         }
         return bytes.count + at + text.count - length
       }

@@ -66,7 +66,7 @@ final class ChildProcess {
     ps.waitUntilExit()
     let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     guard let kilobytes = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-      throw BenchmarkFailure("ps told no memory for process \(identifier)")
+      throw BenchmarkFailure("ps reported no memory of process \(identifier)")
     }
     return kilobytes * 1024
   }

@@ -121,7 +121,7 @@ private func writeRate(
   await close(clients)
   // The server's greeting also has an "s", the session's name, but no request number.
   if let text = refused.withLockedValue({ $0 }), text.contains(#""r":"#) {
-    throw BenchmarkFailure("a write was refused: \(text.prefix(200))")
+    throw BenchmarkFailure("a write was rejected: \(text.prefix(200))")
   }
   return Double(count) / elapsed
 }

@@ -95,7 +95,7 @@ struct LogDamage {
     throw StoreError(
       .corrupted,
       "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.offset), and "
-        + "acknowledged writes lie behind; restore the directory from a backup, or, to go on without them, cut "
+        + "acknowledged writes follow; restore the directory from a backup, or, to continue without them, truncate "
         + "the file there and remove the .log files of higher numbers")
   }
 

@@ -57,13 +57,13 @@ public struct ServerLimits: Sendable, Equatable {
       "a document is one row of at most 16 MiB, and small values take more there than they count"),
     Adjustable(
       "firestore", "valueBytes", \.firestore.data.valueBytes, (10 << 20) - 89,
-      "a value lies in one document"),
+      "a value is part of one document"),
     Adjustable(
       "firestore", "valueDepth", \.firestore.data.valueDepth, Limits.greatestValueDepth,
-      "clients read 100 protobuf messages inside each other, and a level takes three"),
+      "clients read at most 100 nested protobuf messages, and a level takes three"),
     Adjustable(
       "firestore", "vectorDimensions", \.firestore.data.vectorDimensions, 65_536,
-      "a search compares them all in every document"),
+      "a search compares all of them in every document"),
     Adjustable(
       "firestore", "transformsPerDocument", \.firestore.data.transformsPerDocument, 5_000,
       "all writes of a database wait while they are applied"),
@@ -73,92 +73,92 @@ public struct ServerLimits: Sendable, Equatable {
     // Queries.
     Adjustable(
       "firestore", "disjunctions", \.firestore.data.disjunctions, 500,
-      "each is a search of its own"),
+      "each is a separate search"),
     Adjustable(
       "firestore", "notInValues", \.firestore.data.notInValues, 500,
-      "every document that is gone over is compared with them all"),
+      "every scanned document is compared with all of them"),
     Adjustable(
       "firestore", "filtersAndOrders", \.firestore.data.filtersAndOrders, 500,
-      "each is asked of every document that is gone over"),
+      "each is evaluated on every scanned document"),
     Adjustable(
       "firestore", "inequalityFields", \.firestore.data.inequalityFields, 100,
       "each orders the result, and an index has at most 100 fields"),
     Adjustable(
       "firestore", "aggregations", \.firestore.data.aggregations, 100,
-      "each is computed from every document that is found"),
+      "each is computed from every matching document"),
     Adjustable(
       "firestore", "nearestNeighbours", \.firestore.data.nearestNeighbours, 10_000,
-      "they are kept in memory while the search goes on"),
+      "they are kept in memory during the search"),
     // Indexes.
     Adjustable(
       "firestore", "indexEntries", \.firestore.indexEntries, 200_000,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
       "firestore", "indexEntryBytes", \.firestore.indexEntryBytes, 16_384,
-      "no names and value take more"),
+      "no combination of names and value needs more"),
     Adjustable(
       "firestore", "indexEntriesBytes", \.firestore.indexEntriesBytes, 16 << 20,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
       "firestore", "compositeIndexes", \.firestore.compositeIndexes, 10_000,
-      "writes go over those of their collection"),
+      "each write reads those of its collection"),
     Adjustable(
       "firestore", "fieldOverrides", \.firestore.fieldOverrides, 10_000,
-      "writes go over those of their collection"),
+      "each write reads those of its collection"),
     // Time.
     Adjustable(
       "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.longestHistorySeconds,
-      "all that is overwritten stays on disk as long"),
+      "overwritten rows stay on disk that long"),
     Adjustable(
       "firestore", "resumeSeconds", \.firestore.resumeSeconds, EngineLimits.longestHistorySeconds,
       "history goes back no further"),
     Adjustable(
       "firestore", "transactionIdleSeconds", \.firestore.transactionIdleSeconds, 3_600,
-      "its locks hold up others, and it reads history"),
+      "its locks delay other transactions, and it reads history"),
     Adjustable(
       "firestore", "transactionSeconds", \.firestore.transactionSeconds, 3_600,
-      "its locks hold up others, and it reads history"),
+      "its locks delay other transactions, and it reads history"),
     // Open objects.
     Adjustable(
       "firestore", "openTransactions", \.firestore.openTransactions, 100_000,
-      "each is kept in memory, and all are gone over when one has lived too long"),
+      "each is kept in memory, and all are scanned when one expires"),
     Adjustable(
       "firestore", "streamTargets", \.firestore.streamTargets, 100_000,
-      "every change that a stream is told of goes over all its targets"),
+      "every change that a stream receives is compared with all its targets"),
     // The Realtime Database.
     Adjustable(
       "realtime", "depth", \.realtime.depth, 100,
       "JSON is read to 128 levels, those of the message around it included"),
     Adjustable(
       "realtime", "keyBytes", \.realtime.keyBytes, 4_096,
-      "all keys on the way to a value have \(RealtimeLimits.pathBytes) bytes together"),
+      "all keys of a path have \(RealtimeLimits.pathBytes) bytes together"),
     Adjustable(
       "realtime", "stringBytes", \.realtime.stringBytes, (16 << 20) - 1_024,
       "a string is one row of at most 16 MiB"),
     Adjustable(
       "realtime", "socketWriteBytes", \.realtime.socketWriteBytes, 128 << 20,
-      "a message is kept in memory until it is whole, and may be twice as long"),
+      "a message is kept in memory until it is complete, and may be twice as long"),
     Adjustable(
       "realtime", "restWriteBytes", \.realtime.restWriteBytes, 1 << 30,
-      "it is kept in memory until it is written; writeSizeLimit=unlimited takes more, piece by piece"),
+      "it is kept in memory until it is written; writeSizeLimit=unlimited accepts more, in chunks"),
     Adjustable(
       "realtime", "responseBytes", \.realtime.responseBytes, 1 << 30,
-      "it is kept in memory until it is sent; format=export gives more, piece by piece"),
+      "it is kept in memory until it is sent; format=export returns more, in chunks"),
     Adjustable(
       "realtime", "readSeconds", \.realtime.readSeconds, 24 * 3_600,
-      "what is overwritten meanwhile stays on disk as long"),
+      "rows overwritten meanwhile stay on disk that long"),
     Adjustable(
       "realtime", "listensPerConnection", \.realtime.listensPerConnection, 100_000,
-      "one connection must leave the others memory"),
+      "one connection must leave memory for others"),
     Adjustable(
       "realtime", "ordersPerLocation", \.realtime.ordersPerLocation, 10_000,
-      "each keeps a list of the location's children in memory, which every write to them mends"),
+      "each keeps a sorted list of the location's children in memory, which every write to them updates"),
     Adjustable(
       "realtime", "onDisconnectsPerConnection", \.realtime.onDisconnectsPerConnection, 100_000,
-      "they are carried out in one commit of at most 64 MiB"),
+      "they are executed in one commit of at most 64 MiB"),
     Adjustable(
       "realtime", "queuedOutputBytes", \.realtime.queuedOutputBytes, 1 << 30,
-      "one connection must leave the others memory"),
+      "one connection must leave memory for others"),
   ]
 
   /// Sets a limit.
