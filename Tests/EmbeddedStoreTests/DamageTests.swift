@@ -112,7 +112,8 @@ private struct Victim {
       switch try await open(path) {
       case .rows(let count):
         #expect(
-          count >= keys.count - (mayLoseLast ? 1 : 0), "\(what): \(count) of \(keys.count) rows, without an error")
+          count >= keys.count - (mayLoseLast ? 1 : 0),
+          "\(what): \(count) of \(keys.count) rows, without an error")
       case .notAPrefix: Issue.record("\(what): rows are missing in the middle")
       case .failed(let error):
         #expect([.corrupted, .unavailable].contains(error.code), "\(what): \(error)")

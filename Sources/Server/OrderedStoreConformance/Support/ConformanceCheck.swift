@@ -41,6 +41,7 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
     }
   }
 
+  /// The name.
   public var description: String { name }
 
   /// Every property of the contract.
@@ -56,6 +57,7 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
 
   init(_ message: String) { self.message = message }
 
+  /// The message.
   public var description: String { message }
 }
 
