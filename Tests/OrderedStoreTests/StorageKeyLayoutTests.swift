@@ -74,6 +74,22 @@ struct StorageKeyLayoutTests {
     #expect(error?.message.contains("format 9") == true)
   }
 
+  @Test("A damaged version ceiling is reported as corrupted")
+  func damagedCeiling() throws {
+    let engine = MemoryEngine()
+    let batch = engine.makeBatch()
+    for (key, value) in [([0, 0x73], [1]), ([0, 0x76], Array(repeating: 255, count: 8))]
+      as [(Key, StoredValue)]
+    {
+      key.withUnsafeBytes { key in
+        value.withUnsafeBytes { batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0) }
+      }
+    }
+    try engine.commit(batch)
+    let error = #expect(throws: StoreError.self) { try EngineStore(engine, StoreOptions()) }
+    #expect(error?.code == .corrupted)
+  }
+
   @Test(
     "A damaged row is reported as corrupted",
     arguments: [

@@ -14,6 +14,9 @@ enum CatalogueRows {
     var keepsHistory: Bool
   }
 
+  /// The highest version that a store accepts from disk, in microseconds. Versions above it would soon overflow.
+  private static let maximumVersion: UInt64 = 1 << 62
+
   private static let formatKey: Key = [0, UInt8(ascii: "s")]
   private static let ceilingKey: Key = [0, UInt8(ascii: "v")]
   private static let nextNumberKey: Key = [0, UInt8(ascii: "n")]
@@ -52,7 +55,11 @@ enum CatalogueRows {
   }
 
   static func readCeiling(_ snapshot: any EngineSnapshot) throws -> Version {
-    try Version(microseconds: number(value(of: ceilingKey, snapshot)) ?? 0)
+    let microseconds: UInt64 = try number(value(of: ceilingKey, snapshot)) ?? 0
+    guard microseconds <= maximumVersion else {
+      throw StoreError(.corrupted, "the version ceiling \(microseconds) in the catalogue is not a time")
+    }
+    return Version(microseconds: microseconds)
   }
 
   static func readNextNumber(_ snapshot: any EngineSnapshot) throws -> DatabaseNumber {
@@ -74,11 +81,12 @@ enum CatalogueRows {
 
   private static func decode(_ bytes: StoredValue) -> Entry? {
     guard bytes.count == 13 else { return nil }
-    return bytes.withUnsafeBytes { bytes in
+    let entry = bytes.withUnsafeBytes { bytes in
       Entry(
         number: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
         created: StorageKeyLayout.version(in: bytes, at: 4), keepsHistory: bytes[12] == 1)
     }
+    return entry.created.microseconds <= maximumVersion ? entry : nil
   }
 
   /// The names of all databases, in ascending order of their bytes.
