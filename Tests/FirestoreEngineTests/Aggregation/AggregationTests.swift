@@ -1,4 +1,4 @@
-// Aggregates: what counts, how numbers add up, and that the query underneath is the query.
+// Aggregation queries: documents counted, arithmetic of sums and averages, and agreement with the base query.
 
 import FirestoreModel
 import OrderedStore
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct AggregationTests {
+@Suite("Aggregation queries", .timeLimit(.minutes(10))) struct AggregationTests {
   private static let price = FieldPath(field: "price")
 
   private static func run(
@@ -19,7 +19,7 @@ import Testing
     return operators.indices.map { result.fields["field_\($0 + 1)"] ?? .string("missing") }
   }
 
-  @Test("count, its bound, limit, offset, cursors and the empty result")
+  @Test("count respects its bound, the limit, the offset and cursors, and is 0 for an empty result")
   func count() async throws {
     let fixture = try EngineFixture()
     for index in 0..<12 {
@@ -43,7 +43,7 @@ import Testing
     #expect(try await Self.run(fixture, query, [.count(upTo: nil)]) == [0])
   }
 
-  @Test("a limit and an offset leave the documents that come first by the fields that are aggregated")
+  @Test("a limit selects the first documents in the order of the aggregated fields")
   func firstByFields() async throws {
     let fixture = try EngineFixture()
     for (id, price, other) in [("a", 9, 1), ("b", 1, 2), ("c", 5, 0), ("d", 5, 3)] as [(String, Int64, Int64)]
@@ -59,25 +59,25 @@ import Testing
     #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
     query.offset = 3
     #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
-    // By what the query says first; its direction is also that of the field.
+    // An explicit order comes first, and its direction also applies to the aggregated field.
     query = StructuredQuery(from: [.init("c")], orderBy: [.init(other, .descending)], limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [5])
     query = StructuredQuery(
       from: [.init("c")], filter: .field(FieldFilter(price, .greaterThanOrEqual, 5)),
       orderBy: [.init(price, .descending)], offset: 1, limit: 1)
     #expect(try await Self.run(fixture, query, [sum(other)]) == [3])
-    // A cursor stands in the order that the query has itself.
+    // A cursor refers to the query's own order, so the aggregated fields add none.
     query = StructuredQuery(
       from: [.init("c")], startAt: Cursor([.reference(try fixture.name("c/b"))], before: true), limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [1])
-    // One without values stands in none.
+    // A cursor without values refers to no order.
     query = StructuredQuery(from: [.init("c")], startAt: Cursor([], before: true), limit: 2)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [6])
     query = StructuredQuery(from: [.init("c")], orderBy: [.init(.documentID)], limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [9])
   }
 
-  @Test("a sum or average leaves out documents without its field, for a count beside it, too")
+  @Test("an aggregation skips documents without its field, and so does a count in the same request")
   func existence() async throws {
     let fixture = try EngineFixture()
     for (index, fields) in [
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(
-    "integers add up exactly, and to a double only where the sum does not fit; NaN and infinities spread",
+    "integers add exactly and become a double only on overflow; NaN and infinities propagate",
     arguments: [
       ([1, 2, 3], 6, 2.0), ([1, 2.0], 3.0, 1.5),
       ([.integer(.max), 1, -101], .integer(.max - 100), .double(0x1p63 / 3)),
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(
-    "names: defaults count the unnamed, doubles are refused; so are none, six, and what is no number's place")
+    "default aliases number the unnamed aggregations; invalid aliases, counts and fields are rejected")
   func names() async throws {
     let fixture = try EngineFixture()
     func names(_ aggregations: [(String, AggregationQuery.Operator)]) async throws -> [String] {
@@ -150,7 +150,7 @@ import Testing
     #expect(try await names(Array(repeating: ("", count), count: 5)).count == 5)
   }
 
-  @Test("aggregates over random queries are those of the query's results", arguments: 1...4)
+  @Test("aggregates of random queries match the queries' results", arguments: 1...4)
   func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed &+ 900, database: fixture.database)
@@ -195,7 +195,7 @@ import Testing
   }
 
   @Test(
-    "in a transaction an aggregate keeps out writes to what it counted, and a past time gives a past count")
+    "an aggregation in a transaction locks what it counted, and one at a past time counts the past state")
   func consistency() async throws {
     let fixture = try EngineFixture(lockWait: 0)
     let first = try #require(try await fixture.set("c/a", ["price": 1]).commitTime)
@@ -219,7 +219,7 @@ import Testing
     #expect(try await Self.run(fixture, query, [.count(upTo: nil)], .transaction(inside)) == [3])
   }
 
-  @Test("who may not list may not count")
+  @Test("a caller without the list permission may not aggregate")
   func denied() async throws {
     let fixture = try EngineFixture(policy: ProductionPolicy())
     try await fixture.engine.createDatabase(fixture.database)

@@ -1,5 +1,5 @@
-// What one commit may cost the others: documents are checked once, whatever the number of writes, and what is gone over again
-// for each write has a limit.
+// Limits on the work of one commit: each document is checked once, whatever the number of writes. Work that
+// is repeated for each write counts against `commitWork`.
 
 import FirestoreModel
 import OrderedStore
@@ -7,8 +7,8 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Allows everything, once it was asked.
-private struct AskedPolicy: AccessPolicy {
+/// Allows every operation and records the documents that it is shown.
+private struct RecordingPolicy: AccessPolicy {
   let seen = Collected<[MapValue?]>()
 
   func decide(
@@ -31,7 +31,8 @@ private struct AskedPolicy: AccessPolicy {
   }
 
   @Test(
-    "ten thousand writes of a field beside a long array do not go over the array", .timeLimit(.minutes(1)))
+    "ten thousand writes of one field do not rescan a long array in the same document",
+    .timeLimit(.minutes(1)))
   func longArray() async throws {
     let fixture = try EngineFixture()
     let name = try fixture.name("c/d")
@@ -41,7 +42,7 @@ private struct AskedPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d") == ["n": 9_999, "x": array])
   }
 
-  @Test("elements that transforms go over are counted, each time")
+  @Test("every transform counts the array elements that it scans")
   func transforms() async throws {
     let fixture = try EngineFixture(commitWork: 1 << 20)
     let name = try fixture.name("c/d")
@@ -62,7 +63,7 @@ private struct AskedPolicy: AccessPolicy {
     #expect(elements.count == 2_020)
   }
 
-  @Test("fields that masked writes copy are counted, each time")
+  @Test("every masked write counts the fields that it copies")
   func fields() async throws {
     let fixture = try EngineFixture(commitWork: 1 << 20)
     let name = try fixture.name("c/d")
@@ -73,7 +74,7 @@ private struct AskedPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d")?["f1"] == 29)
   }
 
-  @Test("documents that a commit only looks at are counted")
+  @Test("documents that a commit only verifies count as work")
   func documents() async throws {
     let fixture = try EngineFixture(commitWork: 1 << 20)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 50_000))
@@ -84,7 +85,7 @@ private struct AskedPolicy: AccessPolicy {
     try await fixture.commit(Array(verifies.prefix(15)))
   }
 
-  /// Documents of a kilobyte, each with some 73 KB of index entries.
+  /// Writes of 40 documents of 1 KB, each with about 73 KB of index entries.
   private func entryWrites(_ fixture: EngineFixture) throws -> [Write] {
     let long = String(repeating: "x", count: 1_400)
     let numbers = Value.array((0..<50).map { .integer($0) })
@@ -93,8 +94,8 @@ private struct AskedPolicy: AccessPolicy {
     }
   }
 
-  /// What a plan has worked out when it is done or refused.
-  private struct Planned: Sendable {
+  /// State of a plan after it finished or was rejected.
+  private struct PlanOutcome: Sendable {
     var changes: Int
     var entries: Int
     var entryBytes: Int
@@ -103,7 +104,7 @@ private struct AskedPolicy: AccessPolicy {
 
   private func plan(
     _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.commit
-  ) async throws -> Planned {
+  ) async throws -> PlanOutcome {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in
       let work = CommitWork(limit: .max, written: written)
@@ -112,13 +113,13 @@ private struct AskedPolicy: AccessPolicy {
       var refusal: FirestoreError?
       do { try plan.finish() } catch let error as FirestoreError { refusal = error }
       let entries = plan.footprint.entries.flatMap(\.self)
-      return Planned(
+      return PlanOutcome(
         changes: plan.changes.count, entries: entries.count, entryBytes: entries.reduce(0) { $0 + $1.count },
         refusal: refusal)
     }.result
   }
 
-  @Test("a commit whose documents have too many index entries is refused before all of them are built")
+  @Test("a commit with too many index entry bytes is rejected before all entries are encoded")
   func written() async throws {
     let fixture = try EngineFixture()
     let writes = try entryWrites(fixture)
@@ -133,12 +134,12 @@ private struct AskedPolicy: AccessPolicy {
     }
     let deletion = try await plan(writes.map { Write(.delete($0.document)) }, fixture, written: 1 << 20)
     #expect(deletion.refusal == refusal)
-    // Those of the document that is one too many were there before it was refused.
+    // The plan encodes the entries of the document that exceeds the limit, and then fails.
     #expect((10..<16).contains(deletion.changes) && deletion.entryBytes <= 9 << 17, "\(deletion)")
     #expect(try await fixture.check().automaticEntries == 40 * 51)
   }
 
-  @Test("index entries that stay are counted, and kept once")
+  @Test("unchanged index entries count as work and are encoded once")
   func staying() async throws {
     let fixture = try EngineFixture(commitWork: 1 << 20)
     let writes = try entryWrites(fixture)
@@ -148,13 +149,13 @@ private struct AskedPolicy: AccessPolicy {
     let updates = writes.map { masked($0.document, "m", 1) }
     #expect(await failure { try await fixture.commit(updates) } == .invalidArgument(Self.refusal))
     let planned = try await plan(updates, fixture)
-    // The array, its elements, the new field and the row of the collection group.
+    // Entries of the array, its elements and the new field, and the row of the collection group.
     #expect(planned.refusal == nil && planned.changes == 40 && planned.entries == 40 * 53, "\(planned)")
     try await fixture.commit(Array(updates.prefix(10)))
     #expect(try await fixture.check().automaticEntries == 40 * 51 + 10)
   }
 
-  @Test("entries in composite indexes are counted before they are built")
+  @Test("composite index entries are counted before they are encoded")
   func composites() async throws {
     let tags = FieldPath(field: "tags")
     let a = FieldPath(field: "a")
@@ -168,14 +169,14 @@ private struct AskedPolicy: AccessPolicy {
     func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
     #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.refusal))
     try await fixture.set("c/d", fields(200))
-    // What there may be of them at all is the first to be told.
+    // The limit on the number of entries is checked first.
     let count = await failure { try await fixture.set("c/d", fields(50_000)) }
     #expect(
       count?.message.hasPrefix("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED") == true, "\(String(describing: count))")
     #expect(try await fixture.check().compositeEntries == 200)
   }
 
-  @Test("a composite index tells the number and the bytes of a document's entries before it makes them")
+  @Test("a composite index reports the count and the bytes of a document's entries before it builds them")
   func admission() throws {
     let fields: MapValue = ["a": "text", "b": 7, "tags": [1, "two", 1, "three"]]
     for scope in [IndexConfiguration.Scope.collection, .collectionGroup] {
@@ -186,19 +187,19 @@ private struct AskedPolicy: AccessPolicy {
             collectionID: "c", scope: scope,
             parts: parts.map { .init(FieldPath(field: $0), $0 == "tags" ? .contains : .descending) },
             namesDescend: true))
-        var told: [[Int]] = []
-        let entries = try index.entries(of: fields, at: "c/d") { told.append([$0, $1]) }
+        var reported: [[Int]] = []
+        let entries = try index.entries(of: fields, at: "c/d") { reported.append([$0, $1]) }
         #expect(
-          told
+          reported
             == (entries.isEmpty ? [] : [[entries.count, entries.reduce(0) { $0 + $1.0.count + $1.1.count }]]))
         #expect(entries.count == (parts.contains("none") ? 0 : parts.contains("tags") ? 3 : 1))
       }
     }
   }
 
-  @Test("a policy sees each write's document before and after, and what is made for it is counted")
+  @Test("a policy receives each write's document before and after, and these copies count as work")
   func steps() async throws {
-    let policy = AskedPolicy()
+    let policy = RecordingPolicy()
     let store = try MemoryStore()
     let asking = try EngineFixture(store: store, policy: policy, commitWork: 1 << 20)
     let free = try EngineFixture(store: store, commitWork: 1 << 20)
@@ -217,7 +218,7 @@ private struct AskedPolicy: AccessPolicy {
   }
 
   @Test(
-    "limits hold for what a commit makes of a document in the end, and the first write that fails is told of")
+    "document limits apply to the final state, and the first failing write is reported")
   func limits() async throws {
     let fixture = try EngineFixture()
     let name = try fixture.name("c/d")
@@ -232,7 +233,7 @@ private struct AskedPolicy: AccessPolicy {
     #expect(await failure { try await fixture.commit([other] + grow) }?.code == .notFound)
     try await fixture.commit(grow + [masked(name, "a", nil)])
     #expect(try await fixture.get("c/d") == ["b": text])
-    // Depth is what a path and a value have together.
+    // The depth of a field path and of its value add up.
     let path = try #require(FieldPath(segments: [String](repeating: "m", count: 21)))
     let deep = Write(.transform(name, [FieldTransform(path, .appendMissing([1]))]))
     #expect(await failure { try await fixture.commit([deep]) }?.message.contains("20 levels") == true)

@@ -1,4 +1,4 @@
-// Clearing a database beside open transactions.
+// Clears a database while transactions are open.
 
 import FirestoreModel
 import OrderedStore
@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Clearing", .timeLimit(.minutes(5))) struct ClearingTests {
   @Test(
-    "a transaction that read before and after a database was cleared does not commit",
+    "a transaction that reads before and after a clear does not commit",
     arguments: [TransactionOptions.readWrite(), .readWrite(concurrency: .optimistic)])
   func serializable(options: TransactionOptions) async throws {
     let fixture = try EngineFixture()
@@ -18,16 +18,16 @@ import Testing
     let bystander = try await fixture.begin(.readOnly())
     #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
     #expect(try await fixture.get("c/a", .transaction(bystander)) == ["n": 1])
-    // Nobody moves the clock: whoever waited would wait for ever.
+    // The test clock never advances, so a wait for a lock would never end.
     try await fixture.engine.clear(fixture.database, as: .administrator)
     #expect(try await fixture.get("c/b") == nil)
-    // It goes on seeing the one state.
+    // The open transactions keep their snapshots.
     #expect(try await fixture.get("c/b", .transaction(token)) == ["n": 1])
     #expect(try await fixture.get("c/b", .transaction(bystander)) == ["n": 1])
     let sum = Write(.update(try fixture.name("c/sum"), fields: ["n": 2]))
     #expect(await failure { try await fixture.commit([sum], transaction: token) }?.code == .aborted)
     #expect(try await fixture.get("c/sum") == nil)
-    // A new one is free to begin, and holds what it reads.
+    // A new transaction can begin, and locks its reads.
     let next = try await fixture.begin()
     #expect(try await fixture.get("c/a", .transaction(next)) == nil)
     try await fixture.commit([sum], transaction: next)
@@ -36,12 +36,12 @@ import Testing
     #expect(database.locks.state.withLock { $0.owned.isEmpty && $0.footprints.isEmpty })
   }
 
-  @Test("documents with more index entries than one commit may remove go in several")
+  @Test("clearing splits documents with many index entries over several commits")
   func manyEntries() async throws {
     let fixture = try EngineFixture()
     let long = String(repeating: "x", count: 1_150)
     let numbers = Value.array((0..<2_300).map { .integer($0) })
-    // Some ten kilobytes each, and seven megabytes of keys.
+    // Each entry key has about 3.5 KB, 8 MB for a document.
     for id in 0..<12 { try await fixture.set(ResourcePath([long, long, long, "d\(id)"]), ["n": numbers]) }
     try await fixture.set("c/a", ["n": 1])
     let token = try await fixture.begin()
@@ -56,7 +56,7 @@ import Testing
     try await fixture.commit([late])
   }
 
-  @Test("a read that waits behind a transaction whose locks are taken goes on")
+  @Test("clearing releases the locks of a transaction, and a read that waits for them continues")
   func waiting() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])

@@ -1,4 +1,4 @@
-// Limits of time and of indexes, as they are and raised; and queries that have as many parts as they may.
+// Limits of the engine with their default and with raised values: time, indexes, targets and transactions.
 
 import FirestoreModel
 import OrderedStore
@@ -8,13 +8,13 @@ import Testing
 
 @Suite("Limits of the engine", .timeLimit(.minutes(10)))
 struct EngineLimitTests {
-  /// A store whose clock a test sets.
+  /// Creates a store with a test clock.
   private static func store(_ clock: Guarded<UInt64>) throws -> MemoryStore {
     try MemoryStore(StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingInterval: 1))
   }
 
-  @Test("a window of a query with as many filters as allowed is filled again")
-  func window() async throws {
+  @Test("a listener with the maximum number of filters refills its limit")
+  func refillsLimit() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b", "c"] { try await fixture.set(ResourcePath(["c", id]), ["z": 0]) }
     let filter = Filter.composite(
@@ -36,8 +36,8 @@ struct EngineLimitTests {
     stream.close()
   }
 
-  @Test("a transaction lives as long as it was told to", arguments: [1, 10])
-  func leases(factor: Int) async throws {
+  @Test("a transaction expires after its idle timeout and after its total timeout", arguments: [1, 10])
+  func transactionTimeouts(factor: Int) async throws {
     var limits = EngineLimits.standard
     limits.transactionIdleSeconds *= factor
     limits.transactionSeconds *= factor
@@ -61,7 +61,7 @@ struct EngineLimitTests {
     )
   }
 
-  @Test("reads and resume tokens reach as far back as they were told to", arguments: [false, true])
+  @Test("reads and resume tokens reach back as far as the configured history", arguments: [false, true])
   func history(isRaised: Bool) async throws {
     let now = Guarded<UInt64>(1_800_000_000_000_000)
     var limits = EngineLimits.standard
@@ -84,7 +84,7 @@ struct EngineLimitTests {
     if isRaised {
       #expect(try await fixture.get("c/a", .readTime(first)) == ["n": 1])
     } else {
-      // What lies below the window is dropped now and then.
+      // Trimming of old versions runs periodically.
       try await eventually("the old state is gone") {
         await failure { try await fixture.get("c/a", .readTime(first)) }?.code == .failedPrecondition
       }
@@ -98,7 +98,7 @@ struct EngineLimitTests {
     again.close()
   }
 
-  @Test("a database has at most 1,000 composite indexes and 200 field overrides, or what it was told to")
+  @Test("composite indexes and field overrides are limited to 1,000 and 200, or to the configured numbers")
   func indexes() async throws {
     func configuration(_ composites: Int, _ overrides: Int) -> IndexConfiguration {
       var configuration = IndexConfiguration()
@@ -138,11 +138,11 @@ struct EngineLimitTests {
     #expect(await choose(raised.engine, 1_001, 202) != nil)
   }
 
-  @Test("a stream has at most 1,000 targets, or as many as it was told to", arguments: [nil, 100_000])
+  @Test("a stream is limited to 1,000 targets, or to the configured number", arguments: [nil, 100_000])
   func targets(raised: Int?) async throws {
     var limits = EngineLimits.standard
     if let raised { limits.streamTargets = raised }
-    let most = raised ?? 1_000
+    let maximum = raised ?? 1_000
     let fixture = try EngineFixture(limits: limits)
     try await fixture.set("c/d7", ["n": 0])
     let client = TargetCounter()
@@ -153,40 +153,40 @@ struct EngineLimitTests {
         stream.addTarget(WatchTarget(id: Int32(id), .documents([name]), bytes: 100))
       }
     }
-    // Fewer at a time than may wait.
-    for start in stride(from: 1, through: most, by: 1_000) {
+    // Adds targets in batches, because pending requests are limited, too.
+    for start in stride(from: 1, through: maximum, by: 1_000) {
       try add(start...start + 999)
       try await eventually("they are current") { client.current == start + 999 }
     }
-    try add(most + 1...most + 1)
-    let refusal = FirestoreError.resourceExhausted("A stream may have \(most) targets.")
+    try add(maximum + 1...maximum + 1)
+    let refusal = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
     try await eventually("one more is refused") { client.refusals == [refusal] }
-    // A change reaches its target among all of them, and one that goes makes room.
+    // A change reaches the right one of many targets; removing a target frees its slot.
     let seen = client.changes
     try await fixture.set("c/d7", ["n": 1])
     try await eventually("the change is there") { client.changes == seen + 1 }
     stream.removeTarget(7)
-    try add(most + 1...most + 1)
-    try await eventually("there is room again") { client.current == most + 1 }
+    try add(maximum + 1...maximum + 1)
+    try await eventually("there is room again") { client.current == maximum + 1 }
     #expect(client.refusals == [refusal])
     stream.close()
   }
 
   @Test(
-    "a database has at most 10,000 open transactions, or as many as it was told to",
+    "a database is limited to 10,000 open transactions, or to the configured number",
     arguments: [nil, 100_000])
   func transactions(raised: Int?) async throws {
     var limits = EngineLimits.standard
     if let raised { limits.openTransactions = raised }
-    let most = raised ?? 10_000
+    let maximum = raised ?? 10_000
     let fixture = try EngineFixture(limits: limits)
     let first = try await fixture.begin()
     let table = try await fixture.engine.database(fixture.database).transactions
-    for _ in 1..<most { _ = try table.begin(.readOnly(), snapshot: nil, as: .administrator) }
+    for _ in 1..<maximum { _ = try table.begin(.readOnly(), snapshot: nil, as: .administrator) }
     #expect(
       await failure { try await fixture.begin() }
-        == .resourceExhausted("Too many transactions are open: a database may have \(most)."))
-    // One that ends makes room, and so do all once their time is up.
+        == .resourceExhausted("Too many transactions are open: a database may have \(maximum)."))
+    // A transaction frees its slot when it ends or expires.
     try await fixture.commit([], transaction: first)
     _ = try await fixture.begin()
     #expect(await failure { try await fixture.begin() }?.code == .resourceExhausted)
@@ -196,7 +196,7 @@ struct EngineLimitTests {
   }
 }
 
-/// A client that keeps nothing but numbers, so that a stream may have very many targets.
+/// Counts responses without storing documents, so that a stream can have very many targets.
 private final class TargetCounter: WatchOutput {
   private struct Seen {
     var current = 0
@@ -206,9 +206,9 @@ private final class TargetCounter: WatchOutput {
 
   private let seen = Guarded(Seen())
 
-  /// How many targets have become current.
+  /// The number of targets that became current.
   var current: Int { seen.withLock { $0.current } }
-  /// How many documents were sent.
+  /// The number of document changes received.
   var changes: Int { seen.withLock { $0.changes } }
   var refusals: [FirestoreError] { seen.withLock { $0.refusals } }
 

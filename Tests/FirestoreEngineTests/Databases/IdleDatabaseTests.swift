@@ -1,5 +1,5 @@
-// A database that nobody has written to for hours: what begins there is of the time that it begins at, and lives as long as
-// anything else.
+// Databases without a write for hours. Reads, transactions and listeners that begin there get the current
+// time, and live as long as anywhere else.
 
 import EmbeddedStore
 import FirestoreModel
@@ -9,7 +9,7 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Idle databases", .timeLimit(.minutes(10))) struct IdleDatabaseTests {
-  /// A clock that stands still until it is moved.
+  /// A clock that advances only by `move`.
   final class Clock: Sendable {
     private let microseconds = Guarded<UInt64>(1_700_000_000_000_000)
 
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// A store that can be opened again, and trimmed.
+  /// A store that can be reopened and trimmed.
   struct Reopened {
     let isEmbedded: Bool
     let clock = Clock()
@@ -56,9 +56,9 @@ import Testing
   }
 
   @Test(
-    "what begins after hours of silence outlives the next commit, and is of the time it began at",
+    "sessions that begin after two idle hours have current read times and survive the next commit",
     arguments: [false, true])
-  func silence(isEmbedded: Bool) async throws {
+  func afterIdleHours(isEmbedded: Bool) async throws {
     let place = try Reopened(isEmbedded: isEmbedded)
     let (store, trim) = try await place.open()
     let fixture = try EngineFixture(store: store)
@@ -66,7 +66,7 @@ import Testing
     place.clock.move(hours: 2)
     let silent = place.clock.now
 
-    // A query's time is the time that it ran at.
+    // A query's read time is the time of its execution.
     let times = Collected<Timestamp>()
     try await fixture.engine.runQuery(
       Query(parent: fixture.root, StructuredQuery(from: [.init("c")])), as: .administrator
@@ -80,7 +80,7 @@ import Testing
     for token in [readOnly, optimistic] {
       #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
     }
-    // What this one reads only it may write.
+    // Only the locking transaction reads `c/d`, so that it can write it.
     #expect(try await fixture.get("c/d", .transaction(locking)) == ["n": 1])
     let page = try await Self.list(fixture)
     let client = WatchClient()
@@ -91,7 +91,7 @@ import Testing
     let token = client.view.token
     stream.close()
 
-    // The next commit takes the history of two hours ago along.
+    // The next commit trims versions that are two hours old.
     try await fixture.set("other/d", [:])
     try await trim()
 
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(
-    "no commit lies at or below a time that was read before it, over restarts and clocks set back",
+    "commit versions exceed every earlier read time, over restarts and clocks that are set back",
     arguments: [false, true])
   func timesRise(isEmbedded: Bool) async throws {
     let place = try Reopened(isEmbedded: isEmbedded)
@@ -125,7 +125,7 @@ import Testing
       let (store, _) = try await place.open()
       let fixture = try EngineFixture(store: store)
       if round > 0 { #expect(try await Self.readTime(fixture, "c/d") >= last) }
-      // Changing, changing nothing in three ways, and reading between.
+      // Each round has a change and three commits that change nothing, with reads between them.
       let name = try fixture.name("c/d")
       let writes: [Write] = [
         Write(.update(name, fields: ["round": .integer(Int64(round))])),
@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test("commits that change nothing have times of their own, and the document keeps its own")
+  @Test("commits that change nothing get increasing times, and documents keep their update times")
   func unchanging() async throws {
     let fixture = try EngineFixture()
     let first = try #require(try await fixture.set("c/d", ["a": 1]).commitTime)
@@ -162,7 +162,7 @@ import Testing
       times.append(try #require(response.commitTime))
       if case .update = write.operation { #expect(response.writeResults[0].updateTime == first) }
     }
-    // A transaction that reads under locks and writes nothing, too.
+    // A transaction that only reads under locks also gets a new time.
     let token = try await fixture.begin()
     _ = try await fixture.get("c/d", .transaction(token))
     times.append(try #require(try await fixture.commit([], transaction: token).commitTime))

@@ -1,5 +1,5 @@
-// Indexes that come and go while documents change and processes are killed: at every moment the entries are those of the
-// documents, and queries find what they should.
+// Index builds and removals while documents change and the engine restarts. Entries always match the
+// documents, and queries always return correct results.
 
 import FirestoreModel
 import OrderedStore
@@ -8,12 +8,12 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct IndexBuildingTests {
+@Suite("Index building", .timeLimit(.minutes(10))) struct IndexBuildingTests {
   private static func index(_ fields: [(String, IndexConfiguration.Mode)]) -> IndexConfiguration {
     IndexConfiguration(indexes: [.init("c", .collection, fields.map { .init(FieldPath(field: $0), $1) })])
   }
 
-  @Test("random changes of indexes, documents and processes leave exactly the entries that belong there")
+  @Test("after random index changes, commits and restarts, the index entries match the documents exactly")
   func random() async throws {
     for seed in 1...9 as ClosedRange<UInt64> {
       var model = RandomModel(seed: seed &* 7_368_787, database: DatabaseName(project: "demo"))
@@ -41,7 +41,7 @@ import Testing
           _ = try await fixture.engine.database(fixture.database)
         case 9: fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
         case 10:
-          // What was not committed is lost with the process; what was, a new one finds.
+          // A restart discards uncommitted state; the new engine loads the committed state.
           await fixture.engine.shutDown()
           fixture = try EngineFixture(store: store)
         default:
@@ -64,8 +64,8 @@ import Testing
     }
   }
 
-  @Test("an index is built while writes go on, in steps, and a stopped process goes on where it was")
-  func writesGoOn() async throws {
+  @Test("an index is built in steps during writes, and a restarted engine continues the build")
+  func buildsDuringWrites() async throws {
     let store = try MemoryStore()
     let first = try EngineFixture(store: store)
     for start in stride(from: 0, to: 3_000, by: 500) {
@@ -97,7 +97,7 @@ import Testing
     await second.engine.shutDown()
   }
 
-  @Test("a store that cannot write for a while holds up what is built, and is told of once")
+  @Test("a store that rejects commits delays the build, and this is logged once")
   func unavailable() async throws {
     let store = CountingStore(try MemoryStore())
     let reports = Collected<String>()
@@ -106,7 +106,7 @@ import Testing
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["a": .integer(Int64(number)), "b": 1])
     }
     let indexes = try await fixture.engine.database(fixture.database).indexes
-    // The choice itself is written.
+    // Setting the configuration is one commit.
     store.refuse(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
@@ -119,17 +119,17 @@ import Testing
     let report = try await fixture.check()
     #expect(report.isConsistent && report.compositeEntries == 3, "\(report)")
     #expect(reports.all.count { $0.contains("have to wait") } == 1, "\(reports.all)")
-    // Where it never passes, the builder still ends with the engine.
+    // A builder whose commits always fail still stops with the engine.
     store.refuse(.max, after: 1)
     try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
     try await eventually("it waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
     await fixture.engine.shutDown()
   }
 
-  @Test("documents of many large entries are indexed, and cleared, in as many commits as it takes")
+  @Test("large index entries are built and removed in several commits")
   func largeEntries() async throws {
     let fixture = try EngineFixture()
-    // Entries of more than 10 KB, of which a commit holds 6,400.
+    // Each entry has more than 10 KB; a commit holds 6,400 entries.
     let parent = ResourcePath(["p", String(repeating: "p", count: 1_490), "c"])
     let fields = ["a", "b", "c", "d", "e"]
     var document = MapValue(fields.map { ($0, .string(String(repeating: "x", count: 1_490))) })
@@ -147,7 +147,7 @@ import Testing
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
-  @Test("an index of which one document has more entries than a commit can replace fails, and says so")
+  @Test("an index fails and reports the cause if one document has more entries than a commit can replace")
   func tooManyEntries() async throws {
     let fixture = try EngineFixture()
     let text = Value.string(String(repeating: "x", count: 1_490))
@@ -169,7 +169,7 @@ import Testing
     try await fixture.delete("c/large")
   }
 
-  @Test("what one index cannot hold fails that index alone, says so, and is refused once the index is there")
+  @Test("an entry that is too large fails only its index; once the index is ready, such writes are rejected")
   func tooLarge() async throws {
     let fixture = try EngineFixture()
     let long = Value.string(String(repeating: "x", count: 1_500))
@@ -195,7 +195,7 @@ import Testing
     #expect(try await fixture.check().isConsistent)
   }
 
-  @Test("an exempted field has no entries, a query on it is answered all the same, or refused in strict mode")
+  @Test("a field exemption removes its entries; queries on the field scan, or are rejected in strict mode")
   func exemptions() async throws {
     for strict in [false, true] {
       let fixture = try EngineFixture(strict: strict)
@@ -231,7 +231,7 @@ import Testing
       try await fixture.setIndexes(IndexConfiguration(), settles: true)
       #expect(try await fixture.check() == before)
       #expect(try await fixture.query(onA).count == 2)
-      // All fields at once, but for one.
+      // Exempts all fields except one.
       try await fixture.setIndexes(
         IndexConfiguration(overrides: [.init("c", nil, []), .init("c", a, [.init(.collection, .ascending)])]),
         settles: true)
@@ -240,9 +240,9 @@ import Testing
   }
 
   @Test(
-    "a transaction that read by an index keeps its ranges from phantoms until it ends, also when the index goes"
+    "a transaction's ranges stay locked against phantoms after its index is removed"
   )
-  func retiring() async throws {
+  func locksOutliveIndex() async throws {
     let fixture = try EngineFixture(lockWait: 0)
     try await fixture.setIndexes(Self.index([("a", .ascending), ("b", .ascending)]))
     try await fixture.set(ResourcePath(["c", "one"]), ["a": 1, "b": 1])
@@ -261,17 +261,17 @@ import Testing
     #expect(try await fixture.query(query).map(\.name.id) == ["two"])
   }
 
-  @Test("a check names missing and stray rows")
-  func damage() async throws {
+  @Test("a consistency check reports missing and stray rows")
+  func consistencyCheck() async throws {
     let fixture = try EngineFixture()
     try await fixture.setIndexes(Self.index([("a", .ascending), ("b", .ascending)]))
     let path = ResourcePath(["c", "d"])
     try await fixture.set(path, ["a": 1, "b": 2])
     let rows = try await fixture.engine.database(fixture.database).rows
-    func faults(_ damage: @escaping @Sendable (any Sequenced) throws -> Void) async throws
+    func faults(_ consistencyCheck: @escaping @Sendable (any Sequenced) throws -> Void) async throws
       -> [ConsistencyReport.Fault]
     {
-      _ = try await rows.execute(validating: nil) { view in try damage(view) }
+      _ = try await rows.execute(validating: nil) { view in try consistencyCheck(view) }
       return try await fixture.check().problems.map(\.fault)
     }
     #expect(try await fixture.check().isConsistent)

@@ -1,5 +1,5 @@
-// Random indexes under random queries: results never depend on them, and in strict mode every index that an error asks
-// for serves the query. HEARTH_QUERY_PROGRAMS sets how many queries run.
+// Random indexes under random queries. Results never depend on the indexes, and in strict mode each index
+// that an error requests serves the query. HEARTH_QUERY_PROGRAMS sets the number of queries.
 
 import FirestoreModel
 import Foundation
@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct IndexProgramTests {
+@Suite("Random queries over random indexes", .timeLimit(.minutes(10))) struct IndexProgramTests {
   private static let count =
     ProcessInfo.processInfo.environment["HEARTH_QUERY_PROGRAMS"].flatMap(Int.init) ?? 2_000
 
@@ -24,8 +24,8 @@ import Testing
     ReferenceEvaluator(database: fixture.database, documents: documents).result(of: query).map(\.path)
   }
 
-  @Test("whatever indexes there are, and whether they were built before or after, results are the same")
-  func automatic() async throws {
+  @Test("results do not depend on the indexes, nor on whether these were built before or after the documents")
+  func resultsIgnoreIndexes() async throws {
     var valid = 0
     var composite = 0
     var seed: UInt64 = 0
@@ -64,8 +64,8 @@ import Testing
     #expect(composite > valid / 20, "composite indexes were used \(composite) times in \(valid)")
   }
 
-  @Test("strict mode refuses until the indexes of the links are there, then answers right, and by them")
-  func strict() async throws {
+  @Test("strict mode rejects a query until the indexes that its errors link to exist")
+  func strictMode() async throws {
     var valid = 0
     var refused = 0
     var seed: UInt64 = 0
@@ -73,7 +73,7 @@ import Testing
       seed += 1
       var model = RandomModel(seed: seed &* 15_485_863, database: DatabaseName(project: "demo"))
       let documents = Self.documents(&model)
-      let fixture = try EngineFixture(strict: true)
+      let fixture = try EngineFixture(strictMode: true)
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) })
       var configuration = IndexConfiguration()

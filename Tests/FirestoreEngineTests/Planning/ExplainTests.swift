@@ -1,11 +1,11 @@
-// What a query's explanation says: the plan, and counts that are those of the rows really read.
+// Explained queries: the plan, and statistics that match the rows that were really read.
 
 import FirestoreModel
 import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct ExplainTests {
+@Suite("Query explanation", .timeLimit(.minutes(10))) struct ExplainTests {
   private static func filled() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     for index in 0..<40 {
@@ -64,7 +64,7 @@ import Testing
     #expect(try await Self.pages(fixture, cases[0].0, .none).allSatisfy { $0.explanation == nil })
   }
 
-  @Test("analysing gives the results and counts what was read for them")
+  @Test("analyze returns the results and counts the reads behind them")
   func counts() async throws {
     let fixture = try await Self.filled()
     var query = StructuredQuery(
@@ -92,7 +92,7 @@ import Testing
     #expect(statistics.resultsReturned == 0 && statistics.documentsScanned == 40)
   }
 
-  @Test("an aggregation is explained, too: planned without values, analysed with one result")
+  @Test("an explained aggregation has a plan without values, and analyze returns one result")
   func aggregations() async throws {
     let fixture = try await Self.filled()
     let query = AggregationQuery(
@@ -113,7 +113,7 @@ import Testing
     #expect(try await run(.none).explanation == nil)
   }
 
-  @Test("a plan is for those alone who may run the query")
+  @Test("a plan is returned only to callers who may run the query")
   func access() async throws {
     let fixture = try EngineFixture(policy: ProductionPolicy())
     let query = Query(parent: fixture.root, StructuredQuery(from: [.init("c")]))

@@ -1,4 +1,4 @@
-// Nearest neighbours against a plain sort of all distances, and what the stage does to results.
+// Nearest-neighbour queries, compared with a sort of all distances, and their place among the query stages.
 
 import FirestoreModel
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct FindNearestTests {
+@Suite("Nearest-neighbour queries", .timeLimit(.minutes(10))) struct FindNearestTests {
   private static let field = FieldPath(field: "v")
 
   private static func nearest(
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// Vectors at known places, and documents that a search has to pass over.
+  /// Documents with known vectors, and documents that the search must skip.
   private static func sample() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     let vectors: [(String, Value)] = [
@@ -42,7 +42,7 @@ import Testing
     return fixture
   }
 
-  @Test("each measure sorts its way; other dimensions and no vectors are passed over; NaN comes last")
+  @Test("each measure has its order; other dimensions and non-vectors are skipped; NaN sorts last")
   func measures() async throws {
     let fixture = try await Self.sample()
     let euclidean = try Self.distances(await fixture.query(Self.nearest([1, 0], .euclidean)))
@@ -56,7 +56,7 @@ import Testing
     #expect(product.map(\.1) == [7, 2, 1, 0])
   }
 
-  @Test("a threshold keeps what is near, at or below it, or for the product at or above it")
+  @Test("a threshold is an upper bound for distances and a lower bound for the dot product")
   func thresholds() async throws {
     let fixture = try await Self.sample()
     func ids(_ measure: FindNearest.Measure, _ threshold: Double) async throws -> [String] {
@@ -68,7 +68,7 @@ import Testing
     #expect(try await ids(.cosine, .nan) == [])
   }
 
-  @Test("filters come first; the projection and the limit last; the distance may take a field's place")
+  @Test("filters run first, projection and limit last; the distance may replace a field")
   func stages() async throws {
     let fixture = try await Self.sample()
     let even = Filter.field(FieldFilter(FieldPath(field: "even"), .equal, true))
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(
-    "random vectors: the bounded search gives what sorting all distances gives, ties in the query's order")
+    "the bounded search returns the same as sorting all distances, ties in query order")
   func exhaustive() async throws {
     var source = RandomValues(seed: 91)
     let fixture = try EngineFixture()
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test("in a transaction and in the past the search sees one state; a count over it counts what it finds")
+  @Test("a search in a transaction or at a past time reads one snapshot, and a count counts its results")
   func states() async throws {
     let fixture = try await Self.sample()
     let time = try #require(
@@ -131,8 +131,8 @@ import Testing
     #expect(all.fields == ["n": 3])
   }
 
-  @Test("a search cannot be listened to, and fields that cannot be are refused")
-  func refusals() async throws {
+  @Test("listening to a search, a reserved result field and a limit above 1,000 are rejected")
+  func rejections() async throws {
     let fixture = try await Self.sample()
     let client = WatchClient()
     let stream = try await fixture.watch(client)

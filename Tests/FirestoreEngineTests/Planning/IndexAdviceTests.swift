@@ -1,4 +1,4 @@
-// What the operator is told of indexes that would help.
+// Log messages that recommend an index for an expensive query.
 
 import FirestoreModel
 import OrderedStore
@@ -10,10 +10,10 @@ import Testing
   private static let a = FieldPath(field: "a")
   private static let b = FieldPath(field: "b")
 
-  @Test("a query that goes over much for little tells its index, once and in the form of the file")
+  @Test("a query that scans many rows for few results logs its index once, as JSON of the configuration file")
   func advice() async throws {
-    let told = Collected<String>()
-    let fixture = try EngineFixture(report: { told.append($0) })
+    let reports = Collected<String>()
+    let fixture = try EngineFixture(report: { reports.append($0) })
     for start in stride(from: 0, to: 3_000, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { index in
@@ -26,15 +26,15 @@ import Testing
     let filter = Filter.field(FieldFilter(Self.a, .equal, 1))
     let costly = StructuredQuery(
       from: [.init("c")], filter: filter, orderBy: [.init(Self.b)], limit: 10)
-    // All of it is wanted, or little gone over: nothing to say.
+    // A query that returns all that it scans, or scans little, logs nothing.
     #expect(try await fixture.query(StructuredQuery(from: [.init("c")], filter: filter)).count == 1_500)
     var small = costly
     small.filter = .field(FieldFilter(Self.a, .equal, 0))
     #expect(try await fixture.query(small).count == 10)
-    #expect(told.all.filter { $0.contains("would help") } == [])
+    #expect(reports.all.filter { $0.contains("would help") } == [])
 
     for _ in 0..<2 { #expect(try await fixture.query(costly).count == 10) }
-    let lines = told.all.filter { $0.contains("would help") }
+    let lines = reports.all.filter { $0.contains("would help") }
     #expect(lines.count == 1)
     let element =
       #"{"collectionGroup":"c","queryScope":"COLLECTION","fields":[{"fieldPath":"a","order":"ASCENDING"},"#
@@ -43,8 +43,8 @@ import Testing
     #expect(lines.first?.contains("for 10 results") == true)
   }
 
-  @Test("the texts are elements of firestore.indexes.json")
-  func texts() throws {
+  @Test("the recommended JSON is an element of firestore.indexes.json")
+  func recommendedJSON() throws {
     let odd = try #require(FieldPath(segments: ["a\"\n", "b"]))
     let group = CompositeIndex(
       collectionID: "c", scope: .collectionGroup, parts: [.init(Self.a, .descending)], namesDescend: true)

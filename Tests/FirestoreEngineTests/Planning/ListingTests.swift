@@ -1,4 +1,4 @@
-// Listings and reads of several documents.
+// ListDocuments, ListCollectionIds, BatchGetDocuments and GetDocument.
 
 import FirestoreModel
 import OrderedStore
@@ -6,12 +6,12 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct ListingTests {
+@Suite("Listings and batch reads", .timeLimit(.minutes(10))) struct ListingTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }
 
-  /// The names on all pages; a trailing `?` marks a missing document.
+  /// Lists all pages; a trailing `?` marks a missing document.
   private func list(_ request: ListDocumentsRequest) async throws -> [[String]] {
     var request = request
     var pages: [[String]] = []
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "pages of large documents end by their bytes, and their tokens lead on to all of them",
+    "pages of large documents are limited in bytes, and page tokens reach every document",
     arguments: [false, true])
   func largePages(showMissing: Bool) async throws {
     let fixture = try EngineFixture()
@@ -53,7 +53,7 @@ import Testing
     #expect(names == (10..<30).map { "d\($0)" })
   }
 
-  @Test("pages of missing documents end by the bytes of their names")
+  @Test("pages of missing documents are limited by the bytes of their names")
   func missingPages() async throws {
     let long = String(repeating: "x", count: 1_480)
     let collection = ResourcePath(["a", long, "b", long, long])
@@ -84,7 +84,7 @@ import Testing
     #expect(sizes.count == 2 && sizes.allSatisfy { $0 < 5 << 20 }, "\(sizes)")
   }
 
-  @Test("documents are listed in pages, one collection or all directly under a parent")
+  @Test("listings are paged, for one collection or for all directly under a parent")
   func listPages() async throws {
     try await fill(["c/a", "c/b", "c/d", "c/b/sub/x", "e/a", "__id5__", "c/__id5__"].filter(\.isDocument))
     #expect(
@@ -101,8 +101,8 @@ import Testing
         == [["c/d", "c/b", "c/a", "c/__id5__"]])
   }
 
-  @Test("pages of a listing show one state")
-  func listPagesShowOneState() async throws {
+  @Test("all pages of a listing read one snapshot")
+  func pagesShareSnapshot() async throws {
     try await fill(["c/a", "c/b", "c/d"])
     var request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 1)
     request.pageToken = try await fixture.engine.listDocuments(request, as: .administrator).nextPageToken
@@ -110,7 +110,7 @@ import Testing
     #expect(try await list(request) == [["c/b"], ["c/d"]])
   }
 
-  @Test("missing documents are listed by name where something lies below them")
+  @Test("showMissing lists missing documents that have descendants")
   func showMissing() async throws {
     try await fill(["c/a", "c/m/sub/x", "c/n/s/missing/t/y", "d/p/q/r", "c/a/sub/x"])
     #expect(
@@ -126,7 +126,7 @@ import Testing
     #expect(refused?.code == .invalidArgument)
   }
 
-  @Test("a page's token is good for its own request alone, whatever the size of the next page")
+  @Test("a page token is valid only for its own request, with any page size")
   func tokensAreBound() async throws {
     try await fill(["c/a", "c/b", "c/d", "e/a", "e/b", "c/a/s/x", "c/a/t/x", "c/b/s/x"])
     let request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 1)
@@ -161,7 +161,7 @@ import Testing
     #expect(
       await failure { try await fixture.engine.listCollectionIDs(elsewhere, as: .administrator) }?.code
         == .invalidArgument)
-    // A token of one method is none of another's.
+    // A token is valid only for the method that issued it.
     elsewhere.pageToken = page.nextPageToken
     #expect(
       await failure { try await fixture.engine.listCollectionIDs(elsewhere, as: .administrator) }?.code
@@ -171,7 +171,7 @@ import Testing
     #expect(try await fixture.engine.listCollectionIDs(rest, as: .administrator).collectionIDs == ["t"])
   }
 
-  @Test("the points of a partition are paged by a token of that partition alone")
+  @Test("the page token of a partition query is valid only for that query")
   func partitionTokensAreBound() throws {
     let group = StructuredQuery(from: [.init("c", allDescendants: true)])
     let request = PartitionQueryRequest(Query(parent: fixture.root, group), count: 4)
@@ -191,8 +191,8 @@ import Testing
     #expect(try PageToken(token, of: try larger.binding(.standard)).last == fixture.name("c/a").path)
   }
 
-  @Test("bad listings are refused")
-  func badListings() async throws {
+  @Test("invalid listings are rejected")
+  func invalidRequests() async throws {
     func code(_ request: ListDocumentsRequest) async -> StatusCode? {
       await failure { try await list(request) }?.code
     }
@@ -207,7 +207,7 @@ import Testing
         == .invalidArgument)
   }
 
-  @Test("collections are listed in order, also under missing parents and where only descendants exist")
+  @Test("collection ids are sorted and include parents that are missing or have only descendants")
   func collectionIDs()
     async throws
   {
@@ -229,7 +229,7 @@ import Testing
     #expect(try await ids("c/none") == [[]])
   }
 
-  @Test("a batch reads each name once, found or missing, at one time")
+  @Test("a batch returns each name once, found or missing, at one read time")
   func batchGet() async throws {
     try await fill(["c/a", "c/b"])
     let names = try ["c/b", "c/none", "c/a", "c/b"].map { try fixture.name(ResourcePath(splitting: $0)) }
@@ -240,7 +240,7 @@ import Testing
     ) { pages.append($0) }
     #expect(pages.all.count == 1)
     #expect(pages.all.first?.transaction != nil)
-    let answers = pages.all.flatMap(\.items).map { item -> String in
+    let names = pages.all.flatMap(\.items).map { item -> String in
       switch item {
       case .found(let document):
         #expect((try? document.fields()) == [:])
@@ -248,8 +248,8 @@ import Testing
       case .missing(let name): return name.id + "?"
       }
     }
-    #expect(answers == ["b", "a", "none?"])
-    // However many there are that are not.
+    #expect(names == ["b", "a", "none?"])
+    // The transaction is in the first page, also after many missing documents.
     let many = try (0..<1_500).map {
       try fixture.name(ResourcePath(splitting: $0 == 700 ? "c/a" : "none/\($0)"))
     }
@@ -258,13 +258,13 @@ import Testing
       in: fixture.database, many, consistency: .newTransaction(.readOnly()), as: .administrator
     ) { later.append($0) }
     #expect(later.all.first?.transaction != nil && later.all.dropFirst().allSatisfy { $0.transaction == nil })
-    let told = later.all.flatMap(\.items).map { item -> DocumentName in
+    let returned = later.all.flatMap(\.items).map { item -> DocumentName in
       switch item {
       case .found(let document): document.name
       case .missing(let name): name
       }
     }
-    #expect(told == [many[700]] + many[..<700] + many[701...])
+    #expect(returned == [many[700]] + many[..<700] + many[701...])
     let empty = Collected<BatchGetPage>()
     try await fixture.engine.batchGetDocuments(in: fixture.database, [], as: .administrator) {
       empty.append($0)
@@ -272,7 +272,7 @@ import Testing
     #expect(empty.all.isEmpty)
   }
 
-  @Test("a missing document is NOT_FOUND, and a mask reduces one that exists")
+  @Test("a missing document is NOT_FOUND, and a mask reduces an existing one")
   func getDocument() async throws {
     let name = try fixture.name("c/a")
     let missing = await failure { try await fixture.engine.getDocument(name, as: .administrator) }

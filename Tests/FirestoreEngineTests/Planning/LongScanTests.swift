@@ -1,5 +1,5 @@
-// Queries that go over many rows and find little: each read is bounded, others have their turn, and whoever is gone is
-// read for no longer.
+// Queries that scan many rows and find few results. Each read is bounded, other work runs in between, and a
+// query ends soon after its caller disconnects.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Queries that find little", .timeLimit(.minutes(10)))
+@Suite("Queries with few results", .timeLimit(.minutes(10)))
 struct LongScanTests {
   private static let count = 6_000
   private static let rows = 200
@@ -16,16 +16,16 @@ struct LongScanTests {
     .field(FieldFilter(FieldPath(field: field), op, value))
   }
 
-  /// Queries that no document matches, or one, and that every document has to be looked at for, by each kind of source.
+  /// Queries that match at most one document and must check every candidate, for each kind of row source.
   static let queries: [StructuredQuery] = [
-    // An index, with a filter that it does not know.
+    // An index, with a filter on a field that is not in the index.
     StructuredQuery(
       from: [.init("c")],
       filter: .composite(.and, [filter("n", .greaterThanOrEqual, 3_000), filter("m", .lessThan, 3_000)])),
-    // Two indexes that have no document in common.
+    // Two indexes without a common document.
     StructuredQuery(
       from: [.init("c")], filter: .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)])),
-    // The same beside another disjunct.
+    // The same intersection in a disjunction.
     StructuredQuery(
       from: [.init("c")],
       filter: .composite(
@@ -33,7 +33,7 @@ struct LongScanTests {
         [
           .composite(.and, [filter("odd", .equal, 0), filter("two", .equal, 1)]), filter("n", .equal, 5_999),
         ])),
-    // A collection group, all of which has to be looked at.
+    // A collection group that must be scanned completely.
     StructuredQuery(
       from: [.init("c", allDescendants: true)],
       filter: .composite(.and, [filter("n", .greaterThanOrEqual, 3_000), filter("m", .lessThan, 3_000)])),
@@ -50,7 +50,7 @@ struct LongScanTests {
     for start in stride(from: 0, to: Self.count, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { number in
-          // Names in no order of the numbers, so that the two indexes alternate.
+          // The order of names differs from that of the numbers, so the two indexes alternate.
           let name = try fixture.name(ResourcePath(["c", String(number &* 7_919 % 1_000_003, radix: 36)]))
           return Write(
             .update(
@@ -66,13 +66,13 @@ struct LongScanTests {
     return (fixture, store)
   }
 
-  @Test("every read goes over a bounded number of rows, and the result is the same")
+  @Test("every read visits a bounded number of rows, and the result is correct")
   func bounded() async throws {
     let (fixture, store) = try await filled()
     for (index, query) in Self.queries.enumerated() {
       let found = try await fixture.query(query)
       #expect(found.count == (index == 2 ? 1 : 0), "query \(index)")
-      // A batch that has begun is finished, and so is its plan.
+      // A read also finishes its current batch of rows and the plan.
       let largest = store.takeLargest()
       #expect(largest < Self.rows + 1_100, "query \(index): \(largest) rows in one read")
       let rows = store.takeCount()
@@ -80,13 +80,13 @@ struct LongScanTests {
     }
   }
 
-  @Test("a query whose caller is gone is not read on")
+  @Test("a cancelled query stops reading")
   func cancelled() async throws {
     let (fixture, store) = try await filled()
     for (index, structured) in Self.queries.enumerated() {
       let query = Query(parent: fixture.root, structured)
       let running = Task {
-        // Cancelled before its first page.
+        // The task is cancelled before the first page.
         withUnsafeCurrentTask { $0?.cancel() }
         try await fixture.engine.runQuery(query, as: .administrator) { _ in }
       }
@@ -95,7 +95,7 @@ struct LongScanTests {
     }
   }
 
-  @Test("a look at the past goes over a bounded part of what came and went since, and finds what was there")
+  @Test("a read at a past time skips later creations and deletions in bounded steps")
   func churn() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store, scanRows: Self.rows)
@@ -107,7 +107,7 @@ struct LongScanTests {
     let fields: MapValue = ["a": 1, "b": 2, "n": 3]
     try await fixture.set("c/0", fields)
     let time = try #require(try await fixture.set("c/z", fields).commitTime)
-    // Jobs of a queue: they come, and most of them go.
+    // Most documents of the workload are deleted right after their creation.
     let count = 3_000
     for start in stride(from: 0, to: count, by: 500) {
       let names = try (start..<start + 500).map { try fixture.name(ResourcePath(["c", "j\(10_000 + $0)"])) }
@@ -143,11 +143,12 @@ struct LongScanTests {
     #expect(try await fixture.engine.partitionQuery(request, as: .administrator).points.isEmpty)
   }
 
-  @Test("a listener who is gone is not read for on, also where nothing is sent")
-  func listenerGone() async throws {
+  @Test("a listener that disconnects stops its scan, also if nothing was sent")
+  func listenerDisconnects() async throws {
     let (fixture, store) = try await filled()
     let hub = try await fixture.engine.database(fixture.database).hub
-    /// What a listener costs, if it goes once so many rows were read, or stays until it has all.
+    /// Counts the rows that a listener reads. It disconnects after `rows` rows, or once its target is
+    /// current.
     func cost(_ target: WatchTarget, until rows: Int? = nil) async throws -> (rows: Int, token: [UInt8]) {
       _ = store.takeCount()
       let client = WatchClient()
@@ -166,7 +167,7 @@ struct LongScanTests {
       let token = try await cost(fresh).token
       let resumed = WatchTarget(
         id: 2, fixture.selection(query), start: .resumeToken(token), expectedCount: 5)
-      // Its documents before are counted, and then those that there are.
+      // The resume counts the documents at the resume token's time first, and then the current ones.
       let whole = try await cost(resumed).rows
       for (target, rows) in [(fresh, whole / 8), (resumed, whole / 8), (resumed, whole * 5 / 8)] {
         let read = try await cost(target, until: rows).rows
@@ -176,7 +177,7 @@ struct LongScanTests {
   }
 
   @Test(
-    "a listing in an order that has to be sorted goes over a bounded number of rows at once, and can be cancelled"
+    "a listing that must be sorted reads a bounded number of rows at a time and can be cancelled"
   )
   func listing() async throws {
     let (fixture, store) = try await filled()

@@ -100,7 +100,7 @@ private final class CountingDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView { try base.hold() }
+  func hold() throws -> any PinnedView { try base.hold() }
 
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,

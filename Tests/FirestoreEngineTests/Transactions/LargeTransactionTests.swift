@@ -1,4 +1,5 @@
-// Transactions over very many documents and ranges: they cost what they touch, and end where the limits say.
+// Transactions over very many documents and ranges: their cost is proportional to what they touch, and limits
+// apply.
 
 import FirestoreModel
 import OrderedStore
@@ -6,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct LargeTransactionTests {
+@Suite("Large transactions", .timeLimit(.minutes(10))) struct LargeTransactionTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture(lockWait: 200_000_000) }
@@ -25,12 +26,12 @@ import Testing
   }
 
   @Test(
-    "two transactions read 100,000 documents each, others wait for them, and one commits: seconds, not hours")
+    "two transactions of 100,000 reads with waiting writers and readers finish in seconds")
   func manyDocuments() async throws {
     let all = try names(0..<100_000)
     let first = try await fixture.begin()
     #expect(try await read(all, first) == all.count)
-    // A writer of one of them waits, and so does a retry that wants all of them alone; each is found by its keys.
+    // A write of one document and an exclusive retry over all of them both wait.
     let write = Write(.update(all[99_999], fields: ["n": 1]))
     let outside = Task { [fixture] in try await fixture.commit([write]) }
     try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
@@ -45,8 +46,8 @@ import Testing
     #expect(try await fixture.get("c/d1") == ["n": 3])
   }
 
-  @Test("thousands of reads and queries in one transaction cost the same at the end as at the beginning")
-  func manyRequests() async throws {
+  @Test("the cost of reads and queries does not grow over thousands of them in one transaction")
+  func constantCost() async throws {
     let token = try await fixture.begin()
     for index in 0..<3_000 {
       _ = try await fixture.get(ResourcePath(["c", "d\(index)"]), .transaction(token))
@@ -55,7 +56,7 @@ import Testing
       )
       #expect(try await fixture.query(query, .transaction(token)).isEmpty)
     }
-    // What was read is held, document by document and range by range; what was not is free.
+    // The transaction locks each document and range that it read, and nothing else.
     try await fixture.set("q/free", ["n": 3_000])
     let held = Task { [fixture] in await failure { try await fixture.set("q/held", ["n": 2_999]) } }
     try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }
@@ -63,7 +64,7 @@ import Testing
     #expect(await held.value == nil)
   }
 
-  @Test("a transaction that reads more than the limit is refused, and others go on")
+  @Test("a transaction above the read limit is rejected; other transactions continue")
   func limit() async throws {
     let token = try await fixture.begin()
     let names = try names(0..<EngineLimits.batchGetNames)
@@ -71,7 +72,7 @@ import Testing
     #expect(try await read(try self.names(100_000..<200_000), token) == 100_000)
     let refused = await failure { try await read(try self.names(200_000..<300_000), token) }
     #expect(refused == .invalidArgument("Transaction too big. Decrease transaction size."))
-    // What it has read already may be read again, one by one, and counts once.
+    // Repeated reads of one document count once.
     for _ in 0..<10 { _ = try await fixture.get("c/d1", .transaction(token)) }
     let other = try await fixture.begin()
     #expect(try await read(Array(names.prefix(10)), other) == 10)
@@ -79,7 +80,7 @@ import Testing
     try await fixture.commit([Write(.update(names[0], fields: [:]))], transaction: other)
   }
 
-  @Test("a name that is asked for many times counts once, and one name more than the limit is refused")
+  @Test("repeated names count once, and one name more than the limit is rejected")
   func repeatedNames() async throws {
     let one = [try fixture.name("c/d")]
     let many = [[DocumentName]](repeating: one, count: EngineLimits.batchGetNames + 1).flatMap { $0 }
@@ -89,12 +90,12 @@ import Testing
     #expect(refused == .invalidArgument("At most 100000 documents can be read at once."))
   }
 
-  @Test("what a query reads counts against the limit page by page; a read-only transaction keeps none of it")
+  @Test("a query's reads count against the limit page by page; a read-only transaction records none")
   func queries() async throws {
     let writes = try names(0..<20).map { Write(.update($0, fields: ["n": 1])) }
     try await fixture.commit(writes)
     let database = try await fixture.engine.database(fixture.database)
-    // By an index, so that rows are read beside the range.
+    // The query uses an index, so it reads document rows in addition to the range.
     let query = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))])
     func count(_ token: [UInt8]) async throws -> Value? {
       try await fixture.engine.runAggregationQuery(

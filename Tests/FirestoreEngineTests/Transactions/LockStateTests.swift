@@ -1,13 +1,13 @@
-// The lock table's state against its rules said plainly: lists that are searched from end to end, and a queue that is
-// looked through from its beginning whenever anything ends.
+// The lock table's state against a plain model of its rules. The model searches lists linearly and rescans
+// its queue from the front after every release.
 
 import OrderedStore
 import Testing
 
 @testable import FirestoreEngine
 
-/// The rules, with no thought of cost.
-private struct PlainLocks {
+/// A model of the lock rules without regard to cost.
+private struct ModelLocks {
   struct Held {
     var mode: LockTable.Mode
     var keys: [Key] = []
@@ -26,7 +26,7 @@ private struct PlainLocks {
       for (owner, other) in held where owner != read.owner {
         let excludes = other.mode == .exclusive || read.mode == .exclusive
         if excludes, read.keys.contains(where: { other.keys.contains($0) }) { return true }
-        if excludes, meets(read.keys, other.ranges) { return true }
+        if excludes, intersects(read.keys, other.ranges) { return true }
         if excludes,
           read.ranges.contains(where: { range in other.ranges.contains { RandomRanges.overlap($0, range) } })
         {
@@ -36,14 +36,14 @@ private struct PlainLocks {
       for flight in flights.values where read.keys.contains(where: { flight.keys.contains($0) }) {
         return true
       }
-      for flight in flights.values where meets(all(flight), read.ranges) { return true }
+      for flight in flights.values where intersects(all(flight), read.ranges) { return true }
       if holdsAll(read) { return false }
       for waiter in queue[..<position] {
         guard case .read(let other) = waiter.request, other.owner != read.owner,
           read.mode == .exclusive || other.mode == .exclusive
         else { continue }
-        if read.keys.contains(where: { other.keys.contains($0) }) || meets(read.keys, other.ranges)
-          || meets(other.keys, read.ranges)
+        if read.keys.contains(where: { other.keys.contains($0) }) || intersects(read.keys, other.ranges)
+          || intersects(other.keys, read.ranges)
           || read.ranges.contains(where: { range in other.ranges.contains { RandomRanges.overlap($0, range) }
           })
         {
@@ -55,12 +55,13 @@ private struct PlainLocks {
       let (owner, footprint) = (write.owner, write.footprint)
       for (holder, other) in held where holder != owner {
         if footprint.keys.contains(where: { other.keys.contains($0) }) { return true }
-        if meets(all(footprint), other.ranges) { return true }
+        if intersects(all(footprint), other.ranges) { return true }
       }
       guard owner == nil else { return false }
       for waiter in queue[..<position] {
         guard case .read(let other) = waiter.request else { continue }
-        if other.keys.contains(where: { footprint.keys.contains($0) }) || meets(all(footprint), other.ranges)
+        if other.keys.contains(where: { footprint.keys.contains($0) })
+          || intersects(all(footprint), other.ranges)
         {
           return true
         }
@@ -75,7 +76,7 @@ private struct PlainLocks {
     let writes = queue.filter { waiter in
       guard case .write(let write) = waiter.request, write.owner == nil else { return false }
       let isMet = read.keys.contains { write.footprint.keys.contains($0) }
-      return waiter.deadline <= moment && (isMet || meets(all(write.footprint), read.ranges))
+      return waiter.deadline <= moment && (isMet || intersects(all(write.footprint), read.ranges))
     }
     return Set(writes.map(\.id).sorted().prefix(8))
   }
@@ -90,11 +91,11 @@ private struct PlainLocks {
     footprint.keys + footprint.entries.flatMap { $0 }
   }
 
-  private func meets(_ keys: [Key], _ ranges: [KeyRange]) -> Bool {
+  private func intersects(_ keys: [Key], _ ranges: [KeyRange]) -> Bool {
     keys.contains { key in ranges.contains { $0.contains(key) } }
   }
 
-  /// Whether every key that tests use and that lies in a range is held; ranges end only at such keys.
+  /// True if the ranges cover `wanted`. Ranges end only at keys that the tests generate.
   private func covers(_ ranges: [KeyRange], _ wanted: KeyRange) -> Bool {
     var position = wanted.start
     while true {
@@ -115,8 +116,8 @@ private struct PlainLocks {
     }
   }
 
-  /// Grants the first in the queue that can be granted, until there is none.
-  mutating func settle() -> [UInt64] {
+  /// Grants the first request that can be granted, until none can.
+  mutating func grantAll() -> [UInt64] {
     var granted: [UInt64] = []
     while let position = queue.indices.first(where: { !isBlocked(queue[$0].request, at: $0) }) {
       let waiter = queue.remove(at: position)
@@ -127,9 +128,9 @@ private struct PlainLocks {
   }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct LockStateTests {
-  @Test("a read gives way to eight of many writes, and the others have their turn with these")
-  func fewTurns() throws {
+@Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
+  @Test("a read yields to the eight oldest of the writes that wait, and the rest are granted with these")
+  func yieldsToEightWrites() throws {
     var state = LockTable.State()
     let holder = LockTable.Owner(id: 1, age: 1)
     let reader = LockTable.Owner(id: 2, age: 2)
@@ -143,7 +144,7 @@ private struct PlainLocks {
         LockTable.WriteRequest(writer: id, owner: nil, footprint: footprint))
       let found = state.blocker(of: request, before: id)
       let witness = try #require(found)
-      // Every fifth has time.
+      // Every fifth write has a later deadline.
       let waiter = LockTable.Waiter(id: id, request: request, deadline: id.isMultiple(of: 5) ? 9 : 1) { _ in }
       state.append(waiter, witness: witness)
     }
@@ -166,12 +167,12 @@ private struct PlainLocks {
     #expect(state.grant(after: .owner(holder)).map(\.id) == Array(1...61))
   }
 
-  @Test("random requests are granted, and wait, as the rules say", arguments: 0..<20)
-  func againstPlainRules(seed: UInt64) throws {
+  @Test("random requests are granted or queued as in the model", arguments: 0..<20)
+  func matchesModel(seed: UInt64) throws {
     var source = RandomRanges(seed: seed + 100)
     func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
     var state = LockTable.State()
-    var plain = PlainLocks()
+    var plain = ModelLocks()
     var next: UInt64 = 1
     let owners = (1...6).map { LockTable.Owner(id: $0, age: $0) }
     func mode(_ owner: LockTable.Owner) -> LockTable.Mode { owner.id > 4 ? .exclusive : .shared }
@@ -239,7 +240,7 @@ private struct PlainLocks {
         granted = state.grant(after: .owner(owner)).map(\.id)
         plain.held[owner] = nil
       }
-      #expect(granted.sorted() == plain.settle().sorted())
+      #expect(granted.sorted() == plain.grantAll().sorted())
       #expect(Set(state.waiters.keys) == Set(plain.queue.map(\.id)))
     }
     for waiter in plain.queue { _ = state.remove(waiter: waiter.id) }

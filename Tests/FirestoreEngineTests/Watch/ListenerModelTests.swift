@@ -1,6 +1,6 @@
-// Listeners under random writes, slow readers, lost streams, restarts of the engine, resumes and resets: every global
-// snapshot is every query's result at its time, nothing is missed, and nothing is told twice. HEARTH_LISTENER_PROGRAMS
-// sets how many programs run, HEARTH_SEED from which seed; `make listeners` is the long run.
+// Listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every
+// snapshot is each query's result at its time, without gaps or repeated changes. HEARTH_LISTENER_PROGRAMS
+// sets the number of programs, HEARTH_SEED the first seed; `make listeners` is the long run.
 
 import FirestoreModel
 import Foundation
@@ -9,30 +9,30 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite struct ListenerModelTests {
+@Suite("Listeners against a model") struct ListenerModelTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let count = environment["HEARTH_LISTENER_PROGRAMS"].flatMap(UInt64.init) ?? 8
   private static let seed = environment["HEARTH_SEED"].flatMap(UInt64.init) ?? 1
 
-  /// A listener that keeps its targets over streams, as a client SDK does.
+  /// Keeps its targets over several streams, as a client SDK does.
   private final class Listener {
     let targets: [Int32: (query: Query, normalized: NormalizedQuery)]
     var client = WatchClient()
     var stream: WatchStream?
-    /// What was known of each target when the stream was lost, and of when.
-    var known: [Int32: (time: Timestamp, documents: [ResourcePath: StoredDocument])] = [:]
+    /// The last snapshot of each target when the stream closed, and its time.
+    var lastSnapshots: [Int32: (time: Timestamp, documents: [ResourcePath: StoredDocument])] = [:]
 
     init(_ targets: [Int32: (query: Query, normalized: NormalizedQuery)]) { self.targets = targets }
 
-    /// Opens a stream that goes on from what is known.
+    /// Opens a stream that resumes from the last snapshots.
     func connect(_ fixture: EngineFixture, tampering: (inout [UInt8]) -> Void) async throws {
       let client = WatchClient()
       let stream = try await fixture.watch(client)
-      client.assume(known.mapValues(\.documents))
+      client.assume(lastSnapshots.mapValues(\.documents))
       for (id, target) in targets {
         var start = WatchTarget.Start.beginning
-        if let known = known[id] {
-          var token = ResumeToken.encode(Version(known.time))
+        if let lastSnapshots = lastSnapshots[id] {
+          var token = ResumeToken.encode(Version(lastSnapshots.time))
           tampering(&token)
           start = .resumeToken(token)
         }
@@ -42,16 +42,17 @@ import Testing
       self.stream = stream
     }
 
-    /// Drops the stream, and with it what no snapshot has made visible.
+    /// Closes the stream and discards changes that no snapshot has made visible.
     func disconnect() {
       stream?.close()
       stream = nil
       guard let last = client.view.snapshots.last else { return }
-      for (id, documents) in last.documents { known[id] = (last.time, documents) }
+      for (id, documents) in last.documents { lastSnapshots[id] = (last.time, documents) }
     }
   }
 
-  @Test("every snapshot of every stream is its queries' results at its time", arguments: seed..<seed + count)
+  @Test(
+    "every snapshot of every stream equals its queries' results at its time", arguments: seed..<seed + count)
   func snapshots(seed: UInt64) async throws {
     var budget = WatchBudget()
     budget.changes = 12
@@ -111,7 +112,7 @@ import Testing
     for listener in listeners {
       listener.client.block(false)
       if listener.stream == nil { try await listener.connect(fixture) { _ in } }
-      // A fresh target brings a snapshot of at least its time, whatever else it says.
+      // A new target forces a snapshot of at least the time of the last commit.
       listener.stream?.addTarget(WatchTarget(id: 1_001, .documents([try fixture.name("probe/x")])))
       try await eventually("a snapshot of all targets") {
         let snapshot = listener.client.view.snapshots.last
@@ -122,7 +123,7 @@ import Testing
       try check(listener, history, fixture)
       listener.disconnect()
     }
-    // The budgets are so small that some reader must have exceeded them.
+    // With budgets this small, at least one slow client exceeds them.
     if seed == 1 { #expect(resets > 0) }
   }
 
