@@ -103,7 +103,7 @@ private struct RecordingPolicy: AccessPolicy {
   }
 
   private func plan(
-    _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.commit
+    _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.maximumCommitBytes
   ) async throws -> PlanOutcome {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in
@@ -164,7 +164,7 @@ private struct RecordingPolicy: AccessPolicy {
     ])
     configuration.overrides = [.init("c", tags, [])]
     let fixture = try EngineFixture(commitWork: 1 << 20)
-    try await fixture.setIndexes(configuration, settles: true)
+    try await fixture.setIndexes(configuration, untilSettled: true)
     let text = Value.string(String(repeating: "x", count: 1_400))
     func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
     #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.refusal))

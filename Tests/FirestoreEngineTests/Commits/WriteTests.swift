@@ -1,4 +1,4 @@
-// Writes through the engine: preconditions, masks, transforms, several writes in one commit, times.
+// Commits: preconditions, masks, transforms, several writes to one document, and update times.
 
 import FirestoreModel
 import OrderedStore
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct WriteTests {
+@Suite("Writes", .timeLimit(.minutes(10))) struct WriteTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }
@@ -48,8 +48,8 @@ import Testing
     #expect(changed.writeResults[0].updateTime == changed.commitTime)
   }
 
-  @Test("a document that a commit changes and changes back has the time that the commit's results tell")
-  func changedBack() async throws {
+  @Test("a document that a commit changes and changes back gets the commit's update time")
+  func revertedWithinCommit() async throws {
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", ["a": 1])
     let client = WatchClient()
@@ -66,7 +66,7 @@ import Testing
     #expect(committed.writeResults.map(\.updateTime) == [time, time])
     let document = try await fixture.engine.getDocument(name, as: .administrator).document
     #expect(document.updateTime == time && document.createTime < time)
-    // Clients wait for the version that a write's result tells.
+    // Clients wait for the update time of the write result.
     let seen = try await client.snapshot(at: time)
     #expect(seen[2]?["c/d"]?.updateTime == time)
     #expect(seen[4]?["c/d"]?.updateTime == time)
@@ -77,8 +77,8 @@ import Testing
     #expect(try await fixture.get("c/d") == ["a": 3])
   }
 
-  @Test("an update time that has passed and another is a failed precondition, one to come a wrong argument")
-  func updateTimes() async throws {
+  @Test("a stale update-time precondition is FAILED_PRECONDITION, one in the future is INVALID_ARGUMENT")
+  func updateTimePreconditions() async throws {
     let fixture = try EngineFixture()
     let name = try fixture.name("c/d")
     let first = try #require(try await fixture.commit([Write(.update(name, fields: ["a": 1]))]).commitTime)
@@ -98,8 +98,8 @@ import Testing
     #expect(try await fixture.get("c/d") == ["a": 2])
   }
 
-  @Test("a document created again is younger than the one deleted")
-  func recreatedIsYounger() async throws {
+  @Test("a document that is created again has a later create time")
+  func recreatedDocument() async throws {
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", ["a": 1])
     let first = try await fixture.engine.getDocument(name, as: .administrator).document
@@ -109,7 +109,7 @@ import Testing
     #expect(second.createTime > first.createTime)
   }
 
-  @Test("preconditions fail with the product's codes and write nothing")
+  @Test("failed preconditions return Firestore's codes and write nothing")
   func preconditions() async throws {
     let name = try fixture.name("c/d")
     let other = Write(.update(try fixture.name("c/other"), fields: ["a": 1]))
@@ -135,7 +135,7 @@ import Testing
     #expect(try await fixture.get("c/other") == nil)
   }
 
-  @Test("an update of what the same commit deletes is the request's fault, whatever is stored")
+  @Test("an update of a document that the same commit deletes is INVALID_ARGUMENT")
   func updateAfterDeletion() async throws {
     let name = try fixture.name("c/d")
     let writes = [
@@ -146,12 +146,12 @@ import Testing
       try await fixture.set("c/d", ["a": 1])
     }
     #expect(try await fixture.get("c/d") == ["a": 1])
-    // Written again in between, it is there.
+    // A write between the deletion and the update recreates the document.
     _ = try await fixture.commit([writes[0], Write(.update(name, fields: ["b": 1])), writes[1]])
     #expect(try await fixture.get("c/d") == ["a": 2])
   }
 
-  @Test("several writes to one document apply in order and see each other")
+  @Test("several writes to one document apply in order and see each other's results")
   func severalWritesToOneDocument() async throws {
     let name = try fixture.name("c/d")
     let response = try await fixture.commit([
@@ -167,7 +167,7 @@ import Testing
     #expect(response.writeResults[1].transformResults == [3])
   }
 
-  @Test("a server timestamp has milliseconds and is the same throughout a commit")
+  @Test("a server timestamp has millisecond precision and is the same throughout a commit")
   func serverTimestamp() async throws {
     let field = FieldPath(field: "t")
     let transform = FieldTransform(field, .serverTimestamp)
@@ -180,7 +180,7 @@ import Testing
     #expect(try await fixture.get("c/b") == ["t": expected, "x": 1])
   }
 
-  @Test("five hundred transforms of one document are accepted, one more is refused")
+  @Test("one document accepts 500 transforms in a commit, and not 501")
   func transformLimit() async throws {
     let name = try fixture.name("c/d")
     let transform = FieldTransform(FieldPath(field: "n"), .increment(1))
@@ -196,7 +196,7 @@ import Testing
     #expect(try await fixture.get("c/d") == ["n": 500])
   }
 
-  @Test("more than five hundred writes are one commit")
+  @Test("more than 500 writes form one commit")
   func manyWrites() async throws {
     let writes = try (0..<700).map {
       Write(.update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["i": 1]))
@@ -206,19 +206,19 @@ import Testing
     #expect(try await fixture.query(StructuredQuery(from: [.init("c")])).count == 700)
   }
 
-  @Test("a commit without writes has no time")
+  @Test("a commit without writes has no commit time")
   func emptyCommit() async throws {
     #expect(try await fixture.commit([]).commitTime == nil)
   }
 
-  @Test("a write to another database is refused")
-  func otherDatabaseIsRefused() async throws {
+  @Test("a write to another database is rejected")
+  func otherDatabase() async throws {
     let other = try #require(DocumentName(database: DatabaseName(project: "other"), path: "c/d"))
     let refused = await failure { try await fixture.commit([Write(.update(other, fields: [:]))]) }
     #expect(refused?.code == .invalidArgument)
   }
 
-  @Test("an array may have 19,999 elements and no more")
+  @Test("an array may have at most 19,999 distinct elements")
   func indexEntryLimit() async throws {
     func array(_ count: Int) -> MapValue { ["a": .array((0..<count).map { .integer(Int64($0)) })] }
     try await fixture.set("c/d", array(19_999))
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test("deleting a parent keeps what is below")
+  @Test("deleting a document keeps its subcollections")
   func deletingParentKeepsChildren() async throws {
     try await fixture.commit([
       Write(.update(try fixture.name("c/d"), fields: [:])),
@@ -248,7 +248,7 @@ import Testing
     #expect(try await fixture.get("c/d/e/f") == [:])
   }
 
-  @Test("create gives a random id, and refuses one that is taken")
+  @Test("create assigns a random id, and rejects an existing one")
   func createAndUpdate() async throws {
     let collection = try fixture.collection("c")
     let made = try await fixture.engine.createDocument(

@@ -41,7 +41,7 @@ import Testing
     let fixture = try EngineFixture()
     let long = String(repeating: "x", count: 1_150)
     let numbers = Value.array((0..<2_300).map { .integer($0) })
-    // Each entry key has about 3.5 KB, 8 MB for a document.
+    // A document has about 10 KB, and its index entry keys about 8 MB.
     for id in 0..<12 { try await fixture.set(ResourcePath([long, long, long, "d\(id)"]), ["n": numbers]) }
     try await fixture.set("c/a", ["n": 1])
     let token = try await fixture.begin()

@@ -10,7 +10,8 @@ import Testing
 struct EngineLimitTests {
   /// Creates a store with a test clock.
   private static func store(_ clock: Guarded<UInt64>) throws -> MemoryStore {
-    try MemoryStore(StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingInterval: 1))
+    try MemoryStore(
+      StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
   }
 
   @Test("a listener with the maximum number of filters refills its limit")

@@ -1,4 +1,4 @@
-// Reads of the newest state while the sequencer, or the thread that publishes, is held up: they do not wait for it.
+// Reads of the latest state while the sequencer or the publishing thread is blocked: they do not wait.
 
 import FirestoreModel
 import OrderedStore
@@ -6,11 +6,11 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Reads beside a long write", .timeLimit(.minutes(1))) struct RecentVersionTests {
+@Suite("Reads during a blocked write", .timeLimit(.minutes(1))) struct RecentVersionTests {
   @Test(
-    "a read sees what was acknowledged though nothing can be sequenced, and later ones are of their time again",
+    "reads return acknowledged data while the sequencer is blocked, and read times become current afterwards",
     arguments: [false, true])
-  func held(isPublishing: Bool) async throws {
+  func readsWhileBlocked(isPublishing: Bool) async throws {
     let now = Guarded<UInt64>(1_700_000_000_000_000)
     let clock = StoreClock { now.withLock { $0 } }
     let fixture = try EngineFixture(store: try MemoryStore(StoreOptions(clock: clock)))
@@ -18,20 +18,20 @@ import Testing
     let acknowledged = try #require(try await fixture.set("c/d", ["n": 2]).commitTime)
     let rows = try await fixture.engine.database(fixture.database).rows
     let gate = Guarded((isHeld: false, isOpen: false))
-    let hold: @Sendable () -> Void = {
+    let block: @Sendable () -> Void = {
       gate.withLock { $0.isHeld = true }
       gate.wait { $0.isOpen ? () : nil }
     }
-    let subscription = isPublishing ? rows.follow { _ in hold() } : nil
+    let subscription = isPublishing ? rows.follow { _ in block() } : nil
     let writing = Task { [fixture] in
       if isPublishing {
         try await fixture.set("c/other", [:])
       } else {
-        _ = try await rows.execute(validating: nil) { _ in hold() }
+        _ = try await rows.execute(validating: nil) { _ in block() }
       }
     }
     try await eventually("the store is held up") { gate.withLock { $0.isHeld } }
-    // Long enough for a new version, and for history to hold on to this one.
+    // A minute needs a new version, and the history must keep the current one.
     now.withLock { $0 += 60_000_000 }
     var last = acknowledged
     for _ in 0..<3 {
@@ -47,10 +47,10 @@ import Testing
     gate.broadcast()
     _ = try await writing.value
     subscription?.cancel()
-    let silent = Version(microseconds: now.withLock { $0 }).timestamp
+    let resumed = Version(microseconds: now.withLock { $0 }).timestamp
     try await eventually("reads are of their time") {
       let read = try await fixture.engine.getDocument(try fixture.name("c/d"), as: .administrator)
-      return read.readTime >= silent
+      return read.readTime >= resumed
     }
     #expect(try await fixture.get("c/d", .readTime(last)) == ["n": 2])
   }

@@ -1,4 +1,4 @@
-// The bytes of rows, entries, records and tokens, and what damaged ones give.
+// Encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
 
 import EmbeddedStore
 import FirestoreModel
@@ -8,10 +8,10 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct RowTests {
+@Suite("Row encodings", .timeLimit(.minutes(10))) struct RowTests {
   let database = DatabaseName(project: "demo")
 
-  @Test("keys lie as the layout says")
+  @Test("keys have the documented byte layout")
   func keyLayout() {
     let books: [UInt8] = [0x03] + Array("books".utf8) + [0x00, 0x01]
     let b1: [UInt8] = [0x03] + Array("b1".utf8) + [0x00, 0x01]
@@ -25,7 +25,7 @@ import Testing
         + [0x30, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0] + b1)
   }
 
-  @Test("names come back from keys, whatever their ids are", arguments: 1...3)
+  @Test("names are decoded from keys, for all kinds of ids", arguments: 1...3)
   func namesFromKeys(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let ids = ["a", "ab", "a\u{0}b", "é", "__id-5__", "__id7__", "-", "~", "🙂"]
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test("entries of one value are found again in their keys, also when the value was cut")
+  @Test("the end of a value is found inside an entry key, also for a truncated value")
   func entryValues() {
     let long = String(repeating: "x", count: 2_000)
     let values: [Value] = [
@@ -60,10 +60,10 @@ import Testing
     #expect(!IndexValue.isExact(.string(long)))
   }
 
-  @Test("an index entry is written for every field and every distinct element, and differences are minimal")
+  @Test("an entry exists for every field and every distinct array element, and differences are minimal")
   func indexEntries() throws {
     let before = try IndexEntries.keys(of: ["a": 1, "m": ["x": 2], "t": [1, 1, "b"]], at: "c/d")
-    // a, m, m.x, t, and two elements.
+    // The fields a, m, m.x and t, and two elements.
     #expect(before.count == 6)
     #expect(zip(before, before.dropFirst()).allSatisfy { $0.lexicographicallyPrecedes($1) })
     let after = try IndexEntries.keys(of: ["a": 1, "m": ["x": 3], "t": [1, 1, "b"]], at: "c/d")
@@ -73,8 +73,8 @@ import Testing
     #expect(IndexEntries.difference(from: before, to: before).added.isEmpty)
   }
 
-  @Test("damaged rows, records and tokens are errors, never crashes", arguments: 1...3)
-  func damage(seed: UInt64) throws {
+  @Test("decoding corrupt rows, records and tokens throws and never traps", arguments: 1...3)
+  func corruptBytes(seed: UInt64) throws {
     let name = try #require(DocumentName(database: database, path: "c/d"))
     let document = StoredDocument(
       name: name, createTime: Timestamp(microseconds: 5), updateTime: Timestamp(microseconds: 6),
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test("documents, indexes and times are there after a restart, and databases do not see each other")
+  @Test("documents, indexes and commit times survive a restart, and databases are separate")
   func restart() async throws {
     let directory = try TemporaryDirectory()
     let other = DatabaseName(project: "demo", database: "other")

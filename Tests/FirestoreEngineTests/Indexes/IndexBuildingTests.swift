@@ -107,7 +107,7 @@ import Testing
     }
     let indexes = try await fixture.engine.database(fixture.database).indexes
     // Setting the configuration is one commit.
-    store.refuse(3, after: 1)
+    store.rejectCommits(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
     try await eventually("it waits") { fixture.clock.sleepers > 0 }
@@ -120,7 +120,7 @@ import Testing
     #expect(report.isConsistent && report.compositeEntries == 3, "\(report)")
     #expect(reports.all.count { $0.contains("have to wait") } == 1, "\(reports.all)")
     // A builder whose commits always fail still stops with the engine.
-    store.refuse(.max, after: 1)
+    store.rejectCommits(.max, after: 1)
     try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
     try await eventually("it waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
     await fixture.engine.shutDown()
@@ -143,7 +143,7 @@ import Testing
     try await fixture.setIndexes(configuration)
     let built = try await fixture.check()
     #expect(built.isConsistent && built.compositeEntries == 6_650)
-    try await fixture.setIndexes(IndexConfiguration(), settles: true)
+    try await fixture.setIndexes(IndexConfiguration(), untilSettled: true)
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
@@ -159,7 +159,7 @@ import Testing
     var configuration = Self.index(
       [("tags", .contains)] + fields.map { ($0, IndexConfiguration.Mode.ascending) })
     configuration.indexes += Self.index([("tags", .contains), ("a", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, settles: true)
+    try await fixture.setIndexes(configuration, untilSettled: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     let failures = state.composites.map(\.failure)
     #expect(failures.map { $0 != nil } == [true, false])
@@ -179,13 +179,13 @@ import Testing
     try await fixture.set(ResourcePath(["c", "small"]), ["f0": 1, "f1": 2])
     var configuration = Self.index(fields.map { ($0, .ascending) })
     configuration.indexes += Self.index([("f0", .ascending), ("f1", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, settles: true)
+    try await fixture.setIndexes(configuration, untilSettled: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.composites.map { $0.failure != nil } == [true, false])
     #expect(try await fixture.check().isConsistent)
     try await fixture.delete(ResourcePath(["c", "large"]))
     configuration.overrides = [.init("other", nil, [])]
-    try await fixture.setIndexes(configuration, settles: true)
+    try await fixture.setIndexes(configuration, untilSettled: true)
     #expect(
       try await fixture.engine.database(fixture.database).indexes.current.state.composites.allSatisfy {
         $0.failure == nil
@@ -210,7 +210,7 @@ import Testing
       let configuration = IndexConfiguration(overrides: [
         .init("c", a, []), .init("c", m, []), .init("c", m.appending("y"), [.init(.collection, .ascending)]),
       ])
-      try await fixture.setIndexes(configuration, settles: true)
+      try await fixture.setIndexes(configuration, untilSettled: true)
       let after = try await fixture.check()
       #expect(after.isConsistent && after.automaticEntries == 20)
       let onA = StructuredQuery(from: [.init("c")], filter: .field(FieldFilter(a, .greaterThan, 17)))
@@ -228,13 +228,13 @@ import Testing
         #expect(try await fixture.query(onA).count == 2)
         #expect(try await fixture.query(onX).count == 20)
       }
-      try await fixture.setIndexes(IndexConfiguration(), settles: true)
+      try await fixture.setIndexes(IndexConfiguration(), untilSettled: true)
       #expect(try await fixture.check() == before)
       #expect(try await fixture.query(onA).count == 2)
       // Exempts all fields except one.
       try await fixture.setIndexes(
         IndexConfiguration(overrides: [.init("c", nil, []), .init("c", a, [.init(.collection, .ascending)])]),
-        settles: true)
+        untilSettled: true)
       #expect(try await fixture.check().automaticEntries == 20)
     }
   }
@@ -262,16 +262,16 @@ import Testing
   }
 
   @Test("a consistency check reports missing and stray rows")
-  func consistencyCheck() async throws {
+  func damage() async throws {
     let fixture = try EngineFixture()
     try await fixture.setIndexes(Self.index([("a", .ascending), ("b", .ascending)]))
     let path = ResourcePath(["c", "d"])
     try await fixture.set(path, ["a": 1, "b": 2])
     let rows = try await fixture.engine.database(fixture.database).rows
-    func faults(_ consistencyCheck: @escaping @Sendable (any Sequenced) throws -> Void) async throws
+    func faults(_ damage: @escaping @Sendable (any SequencedTransaction) throws -> Void) async throws
       -> [ConsistencyReport.Fault]
     {
-      _ = try await rows.execute(validating: nil) { view in try consistencyCheck(view) }
+      _ = try await rows.execute(validating: nil) { view in try damage(view) }
       return try await fixture.check().problems.map(\.fault)
     }
     #expect(try await fixture.check().isConsistent)

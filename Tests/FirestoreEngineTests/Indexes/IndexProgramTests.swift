@@ -41,7 +41,7 @@ import Testing
       if isEarly { try await fixture.setIndexes(configuration) }
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) })
-      if !isEarly { try await fixture.setIndexes(configuration, settles: model.chance(50)) }
+      if !isEarly { try await fixture.setIndexes(configuration, untilSettled: model.chance(50)) }
       for query in queries {
         guard (try? NormalizedQuery(query)) != nil else { continue }
         valid += 1
@@ -73,7 +73,7 @@ import Testing
       seed += 1
       var model = RandomModel(seed: seed &* 15_485_863, database: DatabaseName(project: "demo"))
       let documents = Self.documents(&model)
-      let fixture = try EngineFixture(strictMode: true)
+      let fixture = try EngineFixture(strict: true)
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) })
       var configuration = IndexConfiguration()

@@ -168,10 +168,10 @@ struct LongScanTests {
       let resumed = WatchTarget(
         id: 2, fixture.selection(query), start: .resumeToken(token), expectedCount: 5)
       // The resume counts the documents at the resume token's time first, and then the current ones.
-      let whole = try await cost(resumed).rows
-      for (target, rows) in [(fresh, whole / 8), (resumed, whole / 8), (resumed, whole * 5 / 8)] {
+      let total = try await cost(resumed).rows
+      for (target, rows) in [(fresh, total / 8), (resumed, total / 8), (resumed, total * 5 / 8)] {
         let read = try await cost(target, until: rows).rows
-        #expect(read >= rows && read < rows + 2 * Self.rows + 1_100, "query \(index): \(read) of \(whole)")
+        #expect(read >= rows && read < rows + 2 * Self.rows + 1_100, "query \(index): \(read) of \(total)")
       }
     }
   }

@@ -1,4 +1,5 @@
-// Queries between names cost what lies between, whatever they look in; and transactions lock no more than that.
+// Queries between two document names: they read only the documents between them, and transactions lock only
+// that range.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct NameBoundsTests {
+@Suite("Queries between names", .timeLimit(.minutes(10))) struct NameBoundsTests {
   private static let count = 2_000
   private static let group = StructuredQuery.CollectionSelector("c", allDescendants: true)
   private static let everything = StructuredQuery.CollectionSelector("", allDescendants: true)
@@ -46,9 +47,9 @@ import Testing
   }
 
   @Test(
-    "a range of names is all that is read, by filters or cursors, in either order, of a group or everything"
+    "a query between names reads only that range, by filters or cursors, in either direction and any scope"
   )
-  func ranges() async throws {
+  func readsOnlyTheRange() async throws {
     let (fixture, store) = try await filled()
     let lower = try reference(fixture, Self.path(1_000))
     let upper = try reference(fixture, Self.path(1_010))
@@ -73,14 +74,14 @@ import Testing
         let found = try await fixture.query(query).map(\.name.path)
         #expect(found == ([1, 4].contains(index) ? expected.reversed() : expected), "query \(index)")
         let rows = store.takeCount()
-        // A walk over everything seeks several times for a document.
+        // A scan of all collections needs several seeks for a document.
         #expect(rows < 200, "query \(index) of \(selector): \(rows) rows")
       }
     }
   }
 
-  @Test("the pages of a group by name cost each document once, and so do the parts that PartitionQuery makes")
-  func pages() async throws {
+  @Test("paging a collection group by name reads each document once, and so do the parts of PartitionQuery")
+  func pagingCost() async throws {
     let (fixture, store) = try await filled()
     var query = StructuredQuery(from: [Self.group], orderBy: [.init(.documentID)], limit: 100)
     var found = 0
@@ -92,7 +93,7 @@ import Testing
     }
     #expect(found == Self.count)
     let paging = store.takeCount()
-    // An entry and a document each, and those of the last document of the page before.
+    // Each document costs an index entry and a row; a page also reads the last document of the previous one.
     #expect(paging < 9 * Self.count / 4, "\(paging) rows")
     let request = PartitionQueryRequest(
       Query(parent: fixture.root, StructuredQuery(from: [Self.group], orderBy: [.init(.documentID)])),
@@ -101,26 +102,26 @@ import Testing
     #expect(points.count == 20)
     _ = store.takeCount()
     var parts = 0
-    let edges = [nil] + points.map { Optional($0) } + [nil]
-    for (from, to) in zip(edges, edges.dropFirst()) {
+    let bounds = [nil] + points.map { Optional($0) } + [nil]
+    for (from, to) in zip(bounds, bounds.dropFirst()) {
       var part = StructuredQuery(from: [Self.group], orderBy: [.init(.documentID)])
       part.startAt = from.map { Cursor([.reference($0)], before: true) }
       part.endAt = to.map { Cursor([.reference($0)], before: true) }
       parts += try await fixture.query(part).count
     }
     #expect(parts == Self.count)
-    let parted = store.takeCount()
-    #expect(parted < 4 * Self.count, "\(parted) rows")
+    let partCost = store.takeCount()
+    #expect(partCost < 4 * Self.count, "\(partCost) rows")
   }
 
-  @Test("everything in one collection, as recursive deletes ask for it, is found without the others")
+  @Test("a recursive delete of one collection does not read other collections")
   func recursiveDelete() async throws {
     let (fixture, store) = try await filled()
-    let least = "__id\(Int64.min)__"
+    let lowest = "__id\(Int64.min)__"
     for (collection, count) in [("a", 1), ("c", Self.count), ("b", 0)] {
       let filter = between(
-        try reference(fixture, ResourcePath([collection, least])),
-        try reference(fixture, ResourcePath([collection + "\u{0}", least])))
+        try reference(fixture, ResourcePath([collection, lowest])),
+        try reference(fixture, ResourcePath([collection + "\u{0}", lowest])))
       let query = StructuredQuery(
         from: [Self.everything], filter: filter, orderBy: [.init(.documentID)], limit: 5_000,
         select: [.documentID])
@@ -131,9 +132,9 @@ import Testing
   }
 
   @Test(
-    "a transaction keeps phantoms out of the names that it asked for, and nothing else",
+    "a transaction locks the queried names against phantoms, and no other names",
     arguments: [group, everything, .init("")])
-  func locks(selector: StructuredQuery.CollectionSelector) async throws {
+  func locksOnlyTheRange(selector: StructuredQuery.CollectionSelector) async throws {
     let (fixture, _) = try await filled()
     let query = StructuredQuery(
       from: [selector],
@@ -151,7 +152,7 @@ import Testing
       try await fixture.set(path, [:])
     }
     try await fixture.commit([], transaction: token)
-    // One that validates at its commit is told of the same.
+    // An optimistic transaction detects the same conflicts at its commit.
     for (path, conflicts) in [("c/d10050", false), ("c/d10150", true)] as [(ResourcePath, Bool)] {
       let token = try await fixture.begin(.readWrite(concurrency: .optimistic))
       _ = try await fixture.query(query, .transaction(token))
@@ -162,8 +163,8 @@ import Testing
     }
   }
 
-  @Test("bounds hold every document between, at any depth")
-  func random() throws {
+  @Test("name bounds contain every document between them, at any depth")
+  func containsBetween() throws {
     var model = RandomModel(seed: 11, database: DatabaseName(project: "demo"))
     let parents: [ResourcePath] = ["", "c/d1", "x/missing", "c/d1/c/d3"]
     for _ in 0..<20_000 {

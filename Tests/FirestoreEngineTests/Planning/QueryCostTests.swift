@@ -1,4 +1,4 @@
-// What queries cost in rows read, and what they hold: counted, not timed.
+// The cost of queries in rows read, and their memory for sorting. Costs are counted, not timed.
 
 import FirestoreModel
 import OrderedStore
@@ -6,11 +6,11 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct QueryCostTests {
+@Suite("Query costs", .timeLimit(.minutes(10))) struct QueryCostTests {
   private static let a = FieldPath(field: "a")
   private static let b = FieldPath(field: "b")
 
-  /// A collection of documents with few values of `a` and many of `b`.
+  /// Writes documents with few values of `a` and many values of `b`.
   private static func fill(_ fixture: EngineFixture, _ count: Int, values: Int) async throws {
     for start in stride(from: 0, to: count, by: 500) {
       try await fixture.commit(
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("the pages of a long run of equal values cost the run once, not once a page", arguments: [1, 3])
+  @Test("paging through a long run of equal values reads the run once", arguments: [1, 3])
   func longRuns(values: Int) async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)
@@ -45,13 +45,13 @@ import Testing
         return (direction == .ascending ? a : -a, -b)
       }
       for (one, next) in zip(keys, keys.dropFirst()) { #expect(one <= next) }
-      // An index entry and a document for each result, and what is looked at twice where a page ends.
+      // Each result costs an index entry and a document row, and a page boundary reads some rows twice.
       #expect(cost < 3 * count, "\(cost) rows for \(count) results")
     }
   }
 
-  @Test("equalities and their alternatives in name order are read once, page by page, however many match")
-  func unionInNameOrder() async throws {
+  @Test("a disjunction of equalities in name order reads each match once, page by page")
+  func disjunctionInNameOrder() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)
     let count = 2_000
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("what no index orders is sorted within the limit, then refused with the index that it needs")
+  @Test("an unindexed order is sorted within the memory limit; above it the query fails and names the index")
   func sortLimit() async throws {
     let fixture = try EngineFixture()
     try await Self.fill(fixture, 600, values: 2)
@@ -98,16 +98,16 @@ import Testing
     var query = StructuredQuery(
       from: [.init("c")], filter: .field(FieldFilter(Self.a, .lessThan, 9)),
       orderBy: [.init(Self.a), .init(Self.b, .descending)])
-    // Each run of one value fits, both together would not.
+    // The runs of each value fit separately, but not together.
     #expect(try await run(query, sortBytes: 200_000) == 600)
     let refused = await failure { try await run(query, sortBytes: 50_000) }
     #expect(refused?.code == .failedPrecondition)
     #expect(refused?.message.hasPrefix("The query requires an index.") == true)
     #expect(refused?.message.contains("collection c on (a ASC, b DESC, __name__ DESC)") == true)
-    // A limit needs only the first few.
+    // A limit keeps only the first results in memory.
     query.limit = 20
     #expect(try await run(query, sortBytes: 50_000) == 20)
-    // Where nothing is in order, everything is sorted.
+    // Without any order from an index, all results are sorted.
     let group = StructuredQuery(
       from: [.init("c", allDescendants: true)], filter: .field(FieldFilter(Self.a, .equal, 1)),
       orderBy: [.init(Self.b)])
@@ -116,7 +116,7 @@ import Testing
     #expect(unsorted?.message.contains("collection group c on (a ASC, b ASC, __name__ ASC)") == true)
   }
 
-  @Test("results beyond 64 MiB that no index orders are FAILED_PRECONDITION; the first few are answered")
+  @Test("more than 64 MiB of unsorted results is FAILED_PRECONDITION, and a limit makes the query succeed")
   func sortLimitOfLargeDocuments() async throws {
     let fixture = try EngineFixture()
     let bytes = Value.bytes([UInt8](repeating: 7, count: 1_000_000))

@@ -1,4 +1,4 @@
-// Queries against their definition, over random documents and queries, and the shapes of their answers.
+// Queries compared with their definition over random documents, and the form of responses.
 
 import FirestoreModel
 import OrderedStore
@@ -7,11 +7,12 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct QueryTests {
-  @Test("a time with nanoseconds is looked for as it is stored, in microseconds")
-  func nanoseconds() async throws {
+@Suite("Queries", .timeLimit(.minutes(10))) struct QueryTests {
+  @Test("query operands are truncated to microseconds, as stored timestamps are")
+  func timestampPrecision() async throws {
     let fixture = try EngineFixture()
-    let time = Value.timestamp(try #require(Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789)))
+    let time = Value.timestamp(
+      try #require(Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789)))
     try await fixture.set("c/d", ["t": time, "list": .array([time, 1]), "map": .map(["t": time])])
     let (t, list, map) = (FieldPath(field: "t"), FieldPath(field: "list"), FieldPath(field: "map"))
     func count(_ filter: Filter?, startAt: Cursor? = nil, endAt: Cursor? = nil) async throws -> Int {
@@ -42,7 +43,7 @@ import Testing
     #expect(try await count(nil, endAt: Cursor([time], before: true)) == 0)
   }
 
-  @Test("random queries over random documents give what their definition gives", arguments: 1...6)
+  @Test("random queries over random documents return the results of their definition", arguments: 1...6)
   func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)
@@ -75,7 +76,7 @@ import Testing
     }
   }
 
-  @Test("pages of a long result join without a gap or a double", arguments: [1])
+  @Test("pages of a long result join without gaps or duplicates", arguments: [1])
   func queryPages(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var random = SeededGenerator(seed: seed)
@@ -135,7 +136,7 @@ import Testing
     #expect(try await run(StructuredQuery(from: [.init("c")], limit: 0)).map(\.documents.count) == [0])
   }
 
-  @Test("an equality that matches few of many reads few index entries")
+  @Test("an intersection of a rare and a common value reads few index entries")
   func mergeJoin() async throws {
     let store = try MemoryStore()
     let fixture = try EngineFixture(store: store)
@@ -171,7 +172,7 @@ import Testing
     #expect(visited < 150)
   }
 
-  @Test("a read at a past time gives the state of that time")
+  @Test("a read at a past time returns the state of that time")
   func pastReads() async throws {
     let fixture = try EngineFixture()
     let first = try #require(try await fixture.set("c/a", ["n": 1]).commitTime)

@@ -1,4 +1,4 @@
-// What queries that no index orders hold together, and the first few of many elements.
+// The shared memory budget of queries without an index order, and the selection of the first elements.
 
 import FirestoreModel
 import OrderedStore
@@ -8,11 +8,11 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Memory for sorting", .timeLimit(.minutes(5))) struct SortMemoryTests {
-  private struct Gone: Error {}
+  private struct Disconnected: Error {}
 
-  @Test("queries that hold results for slow readers share one budget, and give it back however they end")
+  @Test("queries that buffer results for slow clients share one budget and release it however they end")
   func shared() async throws {
-    // About 1.3 MB of results, in two pages.
+    // The results are about 1.3 MB, in two pages.
     let fixture = try EngineFixture(sortMemory: 2_000_000)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 4_000))
     try await fixture.commit(
@@ -35,14 +35,14 @@ import Testing
       let second = await failure { try await fixture.query(structured) }
       #expect(second?.code == .resourceExhausted)
       #expect(second?.message.contains("2000000 in all") == true)
-      // What an index orders holds nothing.
+      // A query in index order reserves nothing.
       let ordered = try await fixture.query(StructuredQuery(from: [.init("c")]))
       #expect(ordered.count == 300)
     }
     #expect(pages.all.count > 1 && pages.all.reduce(0, +) == 300)
     #expect(sorting.used == 0)
-    await #expect(throws: Gone.self) {
-      try await fixture.engine.runQuery(query, as: .administrator) { _ in throw Gone() }
+    await #expect(throws: Disconnected.self) {
+      try await fixture.engine.runQuery(query, as: .administrator) { _ in throw Disconnected() }
     }
     #expect(sorting.used == 0)
     #expect(try await fixture.query(structured).count == 300)
@@ -52,8 +52,8 @@ import Testing
     #expect(sorting.used == 0)
   }
 
-  @Test("the first elements are those of the sorted list, and one that comes later costs one comparison")
-  func leading() {
+  @Test("the first elements equal those of the sorted list, and a later element costs one comparison")
+  func leadingElements() {
     var random = SeededGenerator(seed: 3)
     for wanted in [1, 2, 7, 100, .max] {
       let all = (0..<300).map { _ in Int.random(in: 0..<1_000_000, using: &random) }
@@ -77,7 +77,7 @@ import Testing
       return count.withLock { $0 }
     }
     #expect(comparisons(0..<20_000) < 20_000 + 3_000)
-    // Each displaces another.
+    // In reverse order every element displaces another one.
     #expect(comparisons((0..<20_000).reversed()) < 20_000 * 22)
   }
 }

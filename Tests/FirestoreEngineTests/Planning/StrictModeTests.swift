@@ -1,4 +1,4 @@
-// Strict mode: which queries need an index, what the refusal says, and that listeners are refused alike.
+// Strict mode: the queries that need an index, the error's message, and the same rule for listeners.
 
 import FirestoreModel
 import OrderedStore
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct StrictModeTests {
+@Suite("Strict mode", .timeLimit(.minutes(10))) struct StrictModeTests {
   private static let a = FieldPath(field: "a")
   private static let b = FieldPath(field: "b")
 
@@ -22,8 +22,8 @@ import Testing
     .field(FieldFilter(FieldPath(field: field), op, value))
   }
 
-  @Test("queries that automatic indexes answer are answered, all else is refused")
-  func table() async throws {
+  @Test("queries that automatic indexes serve succeed, and all others are rejected")
+  func indexRequirements() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1, "tags": [1]])
     let served: [StructuredQuery] = [
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test("the refusal's link is the product's, byte for byte")
+  @Test("the link in the error equals Firestore's byte for byte")
   func link() async throws {
     let database = DatabaseName(project: "demo-books")
     let index = CompositeIndex(
@@ -85,9 +85,9 @@ import Testing
   }
 
   @Test(
-    "an index serves both ways, several that share the order serve together, and one that is built is waited for"
+    "an index serves both directions, and indexes with the same order serve an intersection together"
   )
-  func serving() async throws {
+  func servedQueries() async throws {
     let fixture = try EngineFixture(strict: true)
     for number in 0..<10 {
       try await fixture.set(
@@ -114,7 +114,7 @@ import Testing
       try await ids(Self.query([Self.on("a", .equal), Self.on("k", .equal), Self.on("b", .greaterThan, 2)]))
         == ["d7"])
     #expect(try await ids(Self.query([Self.on("b", .greaterThan, 7)], group: true)) == ["d8", "d9"])
-    // A page of it reads a page of the index.
+    // A page of the query reads only a page of the index.
     let pages = Collected<QueryPage>()
     var page = Self.query([Self.on("a", .equal)], [.init(Self.b)])
     page.limit = 2
@@ -127,12 +127,12 @@ import Testing
     #expect(
       explanation.indexesUsed == [.init(queryScope: "Collection", properties: "(a ASC, b ASC, __name__ ASC)")]
     )
-    // Those that the cursor names and the two of the page; of entries one more, which was read ahead.
+    // Three documents: the cursor's and two results. Four entries, because one is read ahead.
     #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
   }
 
-  @Test("an index is on its way only while it is chosen, not ready, and has not failed")
-  func standings() throws {
+  @Test("an index counts as building only while it is configured, unfinished and not failed")
+  func missingIndexStates() throws {
     let prepared = try PreparedQuery(
       Query(
         parent: ParentName(rootOf: DatabaseName(project: "demo")),
@@ -160,7 +160,7 @@ import Testing
     #expect(standing() == .unknown)
   }
 
-  @Test("an index that is not chosen any more is asked for again, and not said to be on its way")
+  @Test("a removed index is requested again, and is not reported as building")
   func removed() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
@@ -173,13 +173,13 @@ import Testing
       ]))
     #expect(try await fixture.query(query).count == 1)
     try await fixture.setIndexes(IndexConfiguration())
-    // Its entries are kept for a while, for transactions that may have read them.
+    // The entries remain until transactions that may have read them have ended.
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.phase == .retiring && state.composites.count == 1)
     #expect(await failure { try await fixture.query(query) } == never)
   }
 
-  @Test("of an index that could not be built it is said that it failed, and to administrators why")
+  @Test("the error of a failed index says that its build failed, and gives administrators the cause")
   func failed() async throws {
     let fixture = try EngineFixture(strict: true)
     let long = Value.string(String(repeating: "x", count: 1_500))
@@ -197,14 +197,14 @@ import Testing
     #expect(
       await failure { try await fixture.query(query) }?.message
         == "\(never.message) The last build of it failed: \(cause)")
-    // Whoever may ask for some documents need not hear the names of others.
+    // Other callers must not learn the names of documents.
     let other = await failure {
       try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .anonymous) { _ in }
     }
     #expect(other?.message == "\(never.message) The last build of it failed: the server's log says why.")
   }
 
-  @Test("a listener that lacks an index is removed with the cause and its link; the stream lives on")
+  @Test("a listener without an index is removed with the cause and its link, and its stream continues")
   func listeners() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
@@ -224,8 +224,8 @@ import Testing
     try await eventually("it is served") { client.view.current == [4, 6] }
   }
 
-  @Test("a search for neighbours needs its vector index")
-  func vectors() async throws {
+  @Test("a nearest-neighbour query requires its vector index")
+  func vectorIndex() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "v": .vector([1, 2])])
     var query = Self.query([Self.on("a", .equal)])

@@ -1,5 +1,6 @@
-// What is asked without need of an order is answered without holding results to sort them: aggregates, nearest
-// neighbours and what listeners begin with. Here next to nothing may be held, and the answers are those of the rules.
+// Aggregations, nearest-neighbour queries and initial listens do not need the query's order, so they must not
+// buffer results for sorting. These tests allow almost no sort memory, and compare with the reference
+// evaluator.
 
 import FirestoreModel
 import OrderedStore
@@ -8,7 +9,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct UnsortedReadingTests {
+@Suite("Reads without sort memory", .timeLimit(.minutes(10))) struct UnsortedReadingTests {
   private static let n = FieldPath(field: "n")
 
   private static func filter(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> Filter {
@@ -25,8 +26,8 @@ import Testing
     return operators.indices.map { result.fields["field_\($0 + 1)"] ?? .string("missing") }
   }
 
-  /// 350 documents of `c`, and as many further down in collections of that name. No order but that of names has
-  /// anything to do with the order of names, and no two documents have one `n`.
+  /// Generates 350 documents in `c` and 350 in nested collections of that id. The order of `n` differs from
+  /// that of names, and each `n` is unique.
   private static func documents() -> [ResourcePath: MapValue] {
     let long = String(repeating: "l", count: 1_600)
     var documents: [ResourcePath: MapValue] = [:]
@@ -55,7 +56,8 @@ import Testing
     return fixture
   }
 
-  /// Queries of every kind of source that does not give their order, each with more matches than one page has.
+  /// Queries over every kind of source that does not provide the requested order. Each has more matches than
+  /// one page.
   private static let queries: [StructuredQuery] = {
     let c = StructuredQuery.CollectionSelector("c")
     let group = StructuredQuery.CollectionSelector("c", allDescendants: true)
@@ -70,20 +72,20 @@ import Testing
       ).map(Value.reference)
     }
     return [
-      // Two fields with inequalities: runs of one value.
+      // Two fields with inequalities: sorted runs of equal values.
       StructuredQuery(
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
-      // Values too long for an entry are a run, too.
+      // Values that are truncated in index entries form runs, too.
       StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
-      // An equality, and an inequality of another field.
+      // An equality, and an inequality on another field.
       StructuredQuery(
         from: [c],
         filter: .composite(.and, [filter("tags", .arrayContains, "t1"), filter("n", .greaterThan, 5)])),
-      // Alternatives of which a document meets several.
+      // A disjunction of which a document matches several parts.
       StructuredQuery(from: [c], filter: equalities, orderBy: [.init(n, .descending)]),
       StructuredQuery(from: [c], filter: either, orderBy: [.init(FieldPath(field: "b")), .init(n)]),
       StructuredQuery(from: [group], filter: either, orderBy: [.init(FieldPath(field: "b"))]),
-      // Groups, all that is below the root, and what is directly below it.
+      // Collection groups, all descendants of the root, and its direct children.
       StructuredQuery(from: [group], filter: filter("n", .greaterThan, 50)),
       StructuredQuery(
         from: [group], filter: equalities, orderBy: [.init(n)], startAt: Cursor([100], before: true),
@@ -103,9 +105,9 @@ import Testing
   }()
 
   @Test(
-    "aggregates of queries that no source orders, each document counted once, up to a bound or all",
+    "aggregations over unordered sources count each document once, with and without an upper bound",
     arguments: [EngineLimits.scanRows, 7])
-  func aggregates(scanRows: Int) async throws {
+  func unorderedAggregation(scanRows: Int) async throws {
     let documents = Self.documents()
     let fixture = try await Self.fixture(documents, scanRows: scanRows, limits: Self.raised)
     let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
@@ -120,39 +122,44 @@ import Testing
         let found = try await Self.aggregates(fixture, query, [.count(upTo: Int64(bound))])
         #expect(found == [.integer(Int64(min(bound, count)))], "query \(index) up to \(bound)")
       }
-      // How many there are does not depend on which they are.
+      // A count does not depend on which documents the limit selects.
       var part = query
       part.structured.offset = 120
       part.structured.limit = 20
-      #expect(try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [20], "query \(index)")
+      #expect(
+        try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [20], "query \(index)")
       #expect(try await Self.aggregates(fixture, part, [.count(upTo: 7)]) == [7], "query \(index)")
       part.structured.limit = nil
       #expect(
-        try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [.integer(Int64(count - 120))],
+        try await Self.aggregates(fixture, part, [.count(upTo: nil)]) == [
+          .integer(Int64(count - 120))
+        ],
         "query \(index)")
     }
   }
 
-  @Test("a sum of the first few needs them in order, and is refused where they cannot be sorted")
-  func windows() async throws {
+  @Test("a sum over a limit needs the order, and is rejected without sort memory")
+  func limitedSum() async throws {
     let documents = Self.documents()
-    let unable = try await Self.fixture(documents, limits: Self.raised)
-    let able = try await Self.fixture(documents, sortBytes: EngineLimits.sortBytes, limits: Self.raised)
-    let reference = ReferenceEvaluator(database: able.database, documents: documents)
+    let unsortable = try await Self.fixture(documents, limits: Self.raised)
+    let sortable = try await Self.fixture(documents, sortBytes: EngineLimits.sortBytes, limits: Self.raised)
+    let reference = ReferenceEvaluator(database: sortable.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
-      var query = Query(parent: able.root, structured)
+      var query = Query(parent: sortable.root, structured)
       query.structured.offset = 3
       query.structured.limit = 30
       let operators: [AggregationQuery.Operator] = [.sum(Self.n), .count(upTo: nil)]
       let expected = reference.aggregates(query, operators)
-      #expect(try await Self.aggregates(able, query, operators) == expected, "query \(index)")
+      #expect(try await Self.aggregates(sortable, query, operators) == expected, "query \(index)")
       #expect(expected.last == 30)
-      let refused = await failure { try await Self.aggregates(unable, query, [.sum(Self.n)]) }
+      let refused = await failure { try await Self.aggregates(unsortable, query, [.sum(Self.n)]) }
       #expect(refused?.code == .failedPrecondition, "query \(index)")
     }
   }
 
-  @Test("listeners without a limit begin with what they ask for, and those that resume are counted")
+  @Test(
+    "listeners without a limit receive their initial results, and resumed listeners are counted, without sort memory"
+  )
   func listeners() async throws {
     let documents = Self.documents()
     let fixture = try await Self.fixture(documents, limits: Self.raised)
@@ -168,7 +175,7 @@ import Testing
         #expect(view.documents[id].map { Set($0.keys) } == paths, "query \(index)")
       }
     }
-    func settled(_ client: WatchClient) async throws -> WatchClient.View {
+    func allCurrent(_ client: WatchClient) async throws -> WatchClient.View {
       try await eventually("all have what they ask for") {
         client.view.added.count + client.view.removals.count == Self.queries.count
           && client.view.snapshots.last?.documents.count == client.view.added.count
@@ -180,24 +187,24 @@ import Testing
     for (index, query) in Self.queries.enumerated() {
       stream.addTarget(WatchTarget(id: Int32(index + 1), fixture.selection(query)))
     }
-    let known = try await settled(client)
-    check(known)
+    let first = try await allCurrent(client)
+    check(first)
     stream.close()
     let again = WatchClient()
-    again.assume(known.documents)
+    again.assume(first.documents)
     let resumed = try await fixture.watch(again)
     for (index, query) in Self.queries.enumerated() {
       resumed.addTarget(
         WatchTarget(
-          id: Int32(index + 1), fixture.selection(query), start: .resumeToken(known.token),
+          id: Int32(index + 1), fixture.selection(query), start: .resumeToken(first.token),
           expectedCount: expected[index].count))
     }
-    let view = try await settled(again)
+    let view = try await allCurrent(again)
     check(view)
     #expect(view.resets == 0 && view.filters.isEmpty)
   }
 
-  @Test("nearest neighbours among what no source orders; equally near ones are in the query's order")
+  @Test("nearest neighbours over unordered sources are complete, and ties follow the query's order")
   func neighbours() async throws {
     let documents = Self.documents()
     let fixture = try await Self.fixture(documents, limits: Self.raised)
@@ -215,7 +222,7 @@ import Testing
             ? (v[0] - 1) * (v[0] - 1) + (v[1] - 2) * (v[1] - 2) : -(v[0] + 2 * v[1])
           return (distance, place, one.path)
         }.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.prefix(limit).map(\.2)
-        // Of values too long for an entry the end tells nothing.
+        // Truncated index entries do not determine the order of their documents.
         if index == 1 {
           let byName = try await fixture.query(query).map(\.name.path)
           #expect(byName.count == expected.count)
@@ -224,7 +231,7 @@ import Testing
         #expect(try await fixture.query(query).map(\.name.path) == expected, "query \(index)")
       }
     }
-    // Of the first few, the order says which they are.
+    // A limit before the search needs the order.
     var few = Self.queries[6]
     few.limit = 10
     few.findNearest = FindNearest(
@@ -233,8 +240,8 @@ import Testing
     #expect(await failure { try await fixture.query(query) }?.code == .failedPrecondition)
   }
 
-  @Test("random queries: aggregates and listeners that may hold nothing are right", arguments: 1...6)
-  func random(seed: UInt64) async throws {
+  @Test("random aggregations and listens without sort memory match the reference evaluator", arguments: 1...6)
+  func randomQueries(seed: UInt64) async throws {
     let database = DatabaseName(project: "demo")
     var model = RandomModel(seed: seed &+ 5_000, database: database)
     if seed > 2 { model.schema = RandomSchema.random(&model.random) }
@@ -267,7 +274,7 @@ import Testing
       expected[id] = Set(reference.result(of: all).map(\.path))
     }
     #expect(expected.count > 40)
-    try await eventually("all targets are told of") {
+    try await eventually("all targets have responses") {
       client.view.added.count + client.view.removals.count == expected.count
         && client.view.snapshots.last?.documents.count == client.view.added.count
     }
@@ -280,8 +287,8 @@ import Testing
     return one == other || (one.isNaN && other.isNaN) || abs(one - other) <= abs(one) * 1e-12
   }
 
-  @Test("a bounded count in a transaction keeps out writes to what it looked at, and no others")
-  func transactions() async throws {
+  @Test("a bounded count in a transaction locks only the range that it read")
+  func boundedCountLocks() async throws {
     let fixture = try await Self.fixture(Self.documents())
     let query = Query(
       parent: fixture.root,
@@ -318,8 +325,8 @@ import Testing
     StructuredQuery(from: [.init("c")], filter: filter("odd", .equal, 1), orderBy: [.init(n)], limit: limit)
   }
 
-  @Test("a target that cannot be loaded again ends alone, with its cause; the others go on")
-  func reload() async throws {
+  @Test("a target that cannot be reloaded is removed with its cause, and the other targets continue")
+  func failedReload() async throws {
     var budget = WatchBudget()
     (budget.changes, budget.dirtyDocuments) = (10, 100)
     let fixture = try EngineFixture(budget: budget, sortBytes: 50_000)
@@ -341,8 +348,8 @@ import Testing
     #expect(try await client.snapshot(at: last)[4]?.count == 700)
   }
 
-  @Test("a window whose end cannot be moved on is loaded again")
-  func windowEnd() async throws {
+  @Test("a limited target is reloaded if its boundary cannot be moved incrementally")
+  func boundaryReload() async throws {
     let fixture = try EngineFixture(sortBytes: 50_000)
     let client = WatchClient()
     let stream = try await fixture.watch(client)

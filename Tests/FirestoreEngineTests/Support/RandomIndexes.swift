@@ -1,4 +1,4 @@
-// Random index configurations over the fields and collections of RandomModel, and the way back from an error's link.
+// Random index configurations for RandomModel, and the index that an error's link describes.
 
 import FirestoreModel
 import Foundation
@@ -36,7 +36,7 @@ extension RandomModel {
 }
 
 extension IndexConfiguration {
-  /// Adds a composite index that a query would need.
+  /// Adds the composite index that a query needs.
   mutating func add(for query: Query) throws {
     guard let prepared = try? PreparedQuery(query, .standard) else { return }
     let planner = Planner(prepared, .automatic, at: Version(microseconds: .max))
@@ -51,7 +51,7 @@ extension IndexConfiguration {
     )
   }
 
-  /// Adds the index that an error's link would create; false if it has none.
+  /// Adds the index that an error's link creates. Returns false if the message has no link.
   mutating func add(linkedFrom message: String) -> Bool {
     guard let start = message.range(of: #"create_(composite|exemption)="#, options: .regularExpression) else {
       return false
@@ -102,7 +102,7 @@ extension IndexConfiguration {
 }
 
 extension ArraySlice where Element == UInt8 {
-  /// The next length-delimited content, taken off.
+  /// Removes and returns the next length-delimited field.
   fileprivate var field: ArraySlice<UInt8> {
     mutating get {
       var length = 0

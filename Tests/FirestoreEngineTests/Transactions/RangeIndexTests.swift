@@ -1,4 +1,4 @@
-// The index of ranges and the union of ranges, against lists that are searched from end to end.
+// The index and the union of key ranges, compared with linear searches.
 
 import OrderedStore
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Random keys of few bytes, so that ranges meet, touch and repeat.
+/// Random short keys, so that ranges often overlap, touch or repeat.
 struct RandomRanges {
   var random: SeededGenerator
 
@@ -23,7 +23,7 @@ struct RandomRanges {
     return KeyRange(start: start, end: isOpen ? nil : end)
   }
 
-  /// A range with a key inside.
+  /// Returns a range that contains at least one key.
   mutating func filledRange() -> KeyRange {
     while true {
       let range = range()
@@ -39,17 +39,19 @@ struct RandomRanges {
   }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct RangeIndexTests {
-  @Test("a search finds exactly what lies around a key or shares a key with a range, whatever comes and goes")
-  func againstList() {
+@Suite("Range index", .timeLimit(.minutes(10))) struct RangeIndexTests {
+  @Test(
+    "a search finds exactly the ranges that contain a key or overlap a range, after any insertions and removals"
+  )
+  func matchesLinearSearch() {
     var source = RandomRanges(seed: 5)
     for _ in 0..<60 {
       var index = RangeIndex<Int>()
       var list: [(id: UInt64, range: KeyRange, payload: Int)] = []
       for step in 0..<150 {
         if !list.isEmpty, Int.random(in: 0..<3, using: &source.random) == 0 {
-          let gone = list.remove(at: Int.random(in: 0..<list.count, using: &source.random))
-          index.remove(gone.id, startingAt: gone.range.start)
+          let removed = list.remove(at: Int.random(in: 0..<list.count, using: &source.random))
+          index.remove(removed.id, startingAt: removed.range.start)
         } else {
           let range = source.filledRange()
           list.append((index.insert(range, step), range, step))
@@ -72,8 +74,8 @@ struct RandomRanges {
     }
   }
 
-  @Test("a search among many ranges visits what it finds and little more, and stops when told")
-  func costs() {
+  @Test("a search among many ranges visits only matches, and stops on request")
+  func visitsOnlyMatches() {
     var index = RangeIndex<Int>()
     let count = 100_000
     func key(_ number: Int) -> Key {
@@ -95,8 +97,8 @@ struct RandomRanges {
     #expect(visits == 10)
   }
 
-  @Test("a union of ranges holds exactly their keys in as few ranges as can be")
-  func union() throws {
+  @Test("a union of ranges contains exactly their keys, in the fewest ranges")
+  func incrementalUnion() throws {
     var source = RandomRanges(seed: 6)
     let keys = (0..<400).map { _ in source.key() }
     for _ in 0..<100 {
@@ -123,8 +125,8 @@ struct RandomRanges {
     }
   }
 
-  @Test("a union of ranges has their keys and no others, in ranges that neither overlap nor touch")
-  func fewestRanges() {
+  @Test("the union of a list of ranges has exactly their keys, without overlapping or touching ranges")
+  func unionOfList() {
     var source = RandomRanges(seed: 8)
     for _ in 0..<500 {
       let ranges = (0..<Int.random(in: 0..<8, using: &source.random)).map { _ in source.range() }

@@ -1,4 +1,4 @@
-// Who may begin, use and end transactions: the policy decides every step, and a token is its caller's alone.
+// Permissions for transactions: the policy decides each step, and a token works only for its caller.
 
 import FirestoreModel
 import OrderedStore
@@ -6,20 +6,20 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Lets everyone read and write, and some not transact.
-private struct NoTransactions: AccessPolicy {
-  let refused: Caller
+/// Allows all reads and writes, and denies transactions to one caller.
+private struct DenyTransactionsPolicy: AccessPolicy {
+  let deniedCaller: Caller
 
   func decide(
     _ caller: Caller, _ operation: AccessOperation, before: StoredDocument?, after: StoredDocument?,
     view: any AccessView
   ) -> AccessDecision {
-    if case .transact = operation, caller == refused { return .denied }
+    if case .transact = operation, caller == deniedCaller { return .denied }
     return .allowed
   }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct TransactionAccessTests {
+@Suite("Transaction permissions", .timeLimit(.minutes(10))) struct TransactionAccessTests {
   private let alice = Caller(.user(id: "alice", claims: ["iat": 1]))
   private let bob = Caller(.user(id: "bob", claims: ["iat": 1]))
   private static let invalid = FirestoreError.invalidArgument("Invalid transaction.")
@@ -32,7 +32,7 @@ private struct NoTransactions: AccessPolicy {
     }
   }
 
-  @Test("another caller's token is no token, whatever it is used for and whatever became of it")
+  @Test("a transaction token is invalid for other callers, in every request and every state")
   func tokensAreBound() async throws {
     let fixture = try EngineFixture()
     let engine = fixture.engine
@@ -59,7 +59,7 @@ private struct NoTransactions: AccessPolicy {
           try await engine.beginTransaction(in: database, .readWrite(retrying: token), as: other)
         } == Self.invalid)
     }
-    // The same user goes on with a fresher token of identity.
+    // The same user continues with a refreshed ID token.
     let refreshed = Caller(.user(id: "alice", claims: ["iat": 2]))
     #expect(await read(fixture, token, refreshed) == nil)
     _ = try await engine.commit(in: database, [], transaction: token, as: refreshed)
@@ -71,17 +71,17 @@ private struct NoTransactions: AccessPolicy {
         == .aborted)
   }
 
-  @Test("user ids in two spellings are two users")
-  func spellings() async throws {
+  @Test("user ids in different Unicode normalization forms are different users")
+  func normalizationForms() async throws {
     let fixture = try EngineFixture()
     let token = try await fixture.engine.beginTransaction(
       in: fixture.database, .readWrite(), as: Caller(.user(id: "\u{E9}", claims: [:])))
     #expect(await read(fixture, token, Caller(.user(id: "e\u{301}", claims: [:]))) == Self.invalid)
   }
 
-  @Test("the policy is asked about beginning, empty commits and rolling back")
+  @Test("the policy decides begin, empty commit and rollback")
   func everyStepIsDecided() async throws {
-    let fixture = try EngineFixture(policy: NoTransactions(refused: bob))
+    let fixture = try EngineFixture(policy: DenyTransactionsPolicy(deniedCaller: bob))
     let engine = fixture.engine
     let database = fixture.database
     let denied = FirestoreError.permissionDenied("Missing or insufficient permissions.")
@@ -101,8 +101,8 @@ private struct NoTransactions: AccessPolicy {
     try await engine.rollback(in: database, transaction: token, as: alice)
   }
 
-  @Test("without rules, callers without credentials are told so by every operation on transactions")
-  func production() async throws {
+  @Test("production mode without rules answers unauthenticated transaction requests with UNAUTHENTICATED")
+  func unauthenticated() async throws {
     let fixture = try EngineFixture(policy: ProductionPolicy())
     let engine = fixture.engine
     let token = try await fixture.begin()
@@ -116,8 +116,8 @@ private struct NoTransactions: AccessPolicy {
     try await fixture.commit([], transaction: token)
   }
 
-  @Test("a read that is refused leaves no transaction behind that it began")
-  func refusedReadsLeaveNothing() async throws {
+  @Test("a rejected read leaves no open transaction")
+  func rejectedReadEndsTransaction() async throws {
     let fixture = try EngineFixture()
     let database = try await fixture.engine.database(fixture.database)
     let future = StructuredQuery(from: [.init("c")], limit: -1)

@@ -1,4 +1,4 @@
-// What a transaction's token stands for: optimistic and read-only transactions, leases, transactions that have ended, retries.
+// Transaction tokens: optimistic and read-only transactions, expiry, ended transactions and retries.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +7,7 @@ import Testing
 @testable import FirestoreEngine
 
 extension TransactionTests {
-  @Test("an optimistic transaction loses to whoever wrote what it read")
+  @Test("an optimistic transaction aborts if another commit changed its reads")
   func optimistic() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin(.readWrite(concurrency: .optimistic))
@@ -30,7 +30,7 @@ extension TransactionTests {
     #expect(try await number("c/d") == 6)
   }
 
-  @Test("a read-only transaction sees one snapshot, locks nothing and writes nothing")
+  @Test("a read-only transaction reads one snapshot, takes no locks and rejects writes")
   func readOnly() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin(.readOnly())
@@ -45,8 +45,8 @@ extension TransactionTests {
     #expect(after?.message == TransactionTable.expired)
   }
 
-  @Test("leases end idle transactions after 60 s and busy ones after 270 s")
-  func leases() async throws {
+  @Test("transactions expire after 60 s idle and after 270 s in total")
+  func expiry() async throws {
     let idle = try await fixture.begin()
     fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
     #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
@@ -60,7 +60,7 @@ extension TransactionTests {
     #expect(await failure { try await fixture.commit([], transaction: busy) }?.code == .aborted)
   }
 
-  @Test("ended transactions answer as the product does")
+  @Test("ended transactions return Firestore's error codes")
   func endedTransactions() async throws {
     func rollback(_ token: [UInt8]) async -> FirestoreError? {
       await failure {
@@ -87,7 +87,7 @@ extension TransactionTests {
     #expect(await rollback(failed) == nil)
   }
 
-  @Test("tokens that were never issued, and other databases', are refused")
+  @Test("forged tokens and tokens of other databases are rejected")
   func foreignTokens() async throws {
     let token = try await fixture.begin()
     func code(_ token: [UInt8], _ database: DatabaseName) async -> StatusCode? {
@@ -108,8 +108,8 @@ extension TransactionTests {
     #expect(stale == .aborted(TransactionTable.expired))
   }
 
-  @Test("a retry waits for the attempt it names, and ends it if that lingers")
-  func retryWaitsForNamedAttempt() async throws {
+  @Test("a retry waits for the attempt that it names, and aborts an idle one after the lock timeout")
+  func retryWaitsForFirstAttempt() async throws {
     try await fixture.set("c/d", ["n": 1])
     let first = try await fixture.begin()
     _ = try await read("c/d", first)
@@ -120,7 +120,7 @@ extension TransactionTests {
     #expect(try await reading.value == 1)
     try await fixture.commit([try set("c/d", 2)], transaction: second)
     #expect(await failure { try await fixture.commit([], transaction: first) }?.code == .aborted)
-    // One that is busy is let finish, since its client may be another's that shares the name.
+    // An active attempt may finish, because another client may have retried the same token.
     let busy = try await fixture.begin()
     _ = try await read("c/d", busy)
     let third = try await fixture.begin(.readWrite(retrying: busy))

@@ -1,4 +1,4 @@
-// Transactions: locks, age, and what becomes of those that lose their locks.
+// Transactions: locks, priority by age, and transactions that lose their locks.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct TransactionTests {
+@Suite("Transactions", .timeLimit(.minutes(10))) struct TransactionTests {
   let fixture: EngineFixture
 
   init() throws { fixture = try EngineFixture() }
@@ -34,8 +34,8 @@ import Testing
     Write(.update(try fixture.name(path), fields: ["n": .integer(value)]))
   }
 
-  @Test("eight clients increment one document many times each, and none sees more than one abort")
-  func eightClientsIncrement()
+  @Test("eight clients increment one document repeatedly, with at most one abort per increment")
+  func concurrentIncrements()
     async throws
   {
     let clients = 8
@@ -48,7 +48,7 @@ import Testing
             var first: [UInt8]?
             var aborts = 0
             while true {
-              // As Google's Python client does: the first attempt's token is named in every retry, no pause between.
+              // Retries name the first attempt's token and do not pause, as Google's Python client does.
               let token = try await self.fixture.begin(.readWrite(retrying: first))
               first = first ?? token
               let value = try await self.read("c/counter", token)
@@ -68,8 +68,8 @@ import Testing
     #expect((worst.all.max() ?? 0) <= 1)
   }
 
-  @Test("an outside write waits for the holder and then fails, and the holder commits")
-  func outsideWriteWaitsThenFails() async throws {
+  @Test("a plain write waits for a lock and then fails, and the transaction commits")
+  func plainWriteTimesOut() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await read("c/d", token) == 1)
@@ -81,8 +81,8 @@ import Testing
     #expect(try await number("c/d") == 2)
   }
 
-  @Test("a waiting write goes on when the holder ends", arguments: ["commit", "rollback", "expiry"])
-  func waitingWriteGoesOn(how: String) async throws {
+  @Test("a waiting write resumes when the transaction ends", arguments: ["commit", "rollback", "expiry"])
+  func waitingWriteResumes(how: String) async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await read("c/d", token) == 1)
@@ -95,7 +95,7 @@ import Testing
     case "rollback":
       try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
     default:
-      // The lease ends before the write's patience does.
+      // The transaction expires before the write's lock timeout.
       outside.cancel()
       _ = try? await outside.value
       fixture.clock.advance(by: EngineLimits.standard.transactionIdle - 1_000_000)
@@ -110,13 +110,13 @@ import Testing
     #expect(try await number("c/d") == 11)
   }
 
-  @Test("a scanned range keeps phantoms out, also where it was empty")
-  func rangeKeepsPhantomsOut() async throws {
+  @Test("a scanned range is locked against phantoms, also if it was empty")
+  func rangeLocksPhantoms() async throws {
     let token = try await fixture.begin()
     let query = StructuredQuery(
       from: [.init("c")], filter: .field(FieldFilter(FieldPath(field: "n"), .greaterThan, 5)))
     #expect(try await fixture.query(query, .transaction(token)).isEmpty)
-    // Outside of the range: at once.
+    // A write outside the range commits immediately.
     try await fixture.set("c/low", ["n": 5])
     let phantom = Task { [fixture] in await failure { try await fixture.set("c/high", ["n": 6]) } }
     try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }
@@ -127,8 +127,8 @@ import Testing
   }
 
   @Test(
-    "a query of a collection group is locked against changes of what it read, not only against new documents")
-  func groupQueryIsLocked() async throws {
+    "a collection-group query locks the documents that it read and the range against new ones")
+  func groupQueryLocks() async throws {
     try await fixture.set("a/x/g/read", ["n": 1])
     try await fixture.set("b/y/g/other", ["n": 2])
     let token = try await fixture.begin()
@@ -146,8 +146,8 @@ import Testing
     #expect(await entering.value == nil)
   }
 
-  @Test("a query with a limit locks only what it read")
-  func limitLocksWhatItRead() async throws {
+  @Test("a query with a limit locks only the range that it read")
+  func limitLocksReadRange() async throws {
     let writes = try (0..<200).map { index in
       Write(
         .update(try fixture.name(ResourcePath(["c", "d\(index)"])), fields: ["n": .integer(Int64(index))]))
@@ -156,7 +156,7 @@ import Testing
     let first = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))], limit: 1)
     let token = try await fixture.begin()
     #expect(try await fixture.query(first, .transaction(token)).map(\.name.id) == ["d0"])
-    // Far behind what was read: at once. Before it: not.
+    // A write far after the read range commits immediately; a write before it waits.
     try await fixture.commit([try set("c/late", 1_000)])
     let early = Task { [fixture] in await failure { try await fixture.commit([try self.set("c/early", -1)]) }
     }
@@ -166,7 +166,7 @@ import Testing
     #expect(try await fixture.query(first).map(\.name.id) == ["early"])
   }
 
-  @Test("of two upgrades the older wins at once and the younger is aborted")
+  @Test("of two transactions that upgrade a lock, the older commits and the younger is aborted")
   func olderUpgradeWins() async throws {
     try await fixture.set("c/d", ["n": 1])
     let older = try await fixture.begin()
@@ -182,7 +182,7 @@ import Testing
     #expect(try await number("c/d") == 10)
   }
 
-  @Test("the younger commits when the older ends without writing")
+  @Test("the younger transaction commits if the older one ends without writing")
   func youngerCommitsAfterRollback() async throws {
     try await fixture.set("c/d", ["n": 1])
     let older = try await fixture.begin()
@@ -196,7 +196,7 @@ import Testing
     #expect(try await number("c/d") == 20)
   }
 
-  @Test("a deadlock over two documents ends with the youngest's abort")
+  @Test("a deadlock over two documents aborts the younger transaction")
   func deadlock() async throws {
     let older = try await fixture.begin()
     let younger = try await fixture.begin()
@@ -210,15 +210,15 @@ import Testing
     #expect(try await number("c/b") == 1)
   }
 
-  @Test("reads of a transaction that lost its locks go on, and its commit is aborted")
-  func lostLocksFailAtCommit() async throws {
+  @Test("a transaction that lost its locks can read its snapshot, and its commit is aborted")
+  func lostLocksAbortCommit() async throws {
     try await fixture.set("c/a", ["n": 1])
     try await fixture.set("c/b", ["n": 1])
     let older = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
     let younger = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
     _ = try await read("c/a", older)
     _ = try await read("c/b", younger)
-    // Each wants what the other holds alone: the younger loses, and reads on in the state it knows.
+    // Each requests the other's exclusive lock. The younger loses its locks and reads from its snapshot.
     let waiting = Task { try await self.read("c/b", older) }
     try await eventually("the older waits") { fixture.clock.sleepers >= 2 }
     #expect(try await read("c/a", younger) == 1)
@@ -230,8 +230,8 @@ import Testing
     #expect(try await number("c/b") == 2)
   }
 
-  @Test("a transaction that could not have its first lock sees one state all the same")
-  func withoutFirstLock() async throws {
+  @Test("a transaction whose first lock times out reads one snapshot and aborts at its commit")
+  func firstLockTimesOut() async throws {
     try await fixture.set("c/a", ["n": 1])
     let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
     _ = try await read("c/a", holder)
@@ -247,8 +247,8 @@ import Testing
     #expect(try await number("c/a") == 2)
   }
 
-  @Test("a read waits longer for a transaction whose client goes on asking")
-  func holderAtWork() async throws {
+  @Test("a read waits longer for a transaction whose client stays active")
+  func activeHolder() async throws {
     try await fixture.set("c/a", ["n": 1])
     let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
     _ = try await read("c/a", holder)
@@ -265,7 +265,7 @@ import Testing
     #expect(try await number("c/a") == 3)
   }
 
-  @Test("a transaction that loses its locks while it reads goes on in the state of that read")
+  @Test("a transaction that loses its locks during a read continues with that read's snapshot")
   func lostWhileReading() async throws {
     try await fixture.set("c/a", ["n": 1])
     let token = try await fixture.begin()
@@ -285,18 +285,18 @@ import Testing
     #expect(try await read("c/b", token) == 2)
   }
 
-  @Test("random transfers between accounts keep the sum, whatever is aborted")
-  func transfersKeepSum() async throws {
+  @Test("random transfers between accounts preserve the sum, despite aborts")
+  func transfersPreserveSum() async throws {
     let accounts = (0..<5).map { ResourcePath(["accounts", "a\($0)"]) }
     for account in accounts { try await fixture.set(account, ["n": 100]) }
-    let mover = Task { [fixture] in
-      // Leases and waits need time to pass.
+    let clockTask = Task { [fixture] in
+      // Expiry and lock timeouts need the clock to advance.
       while !Task.isCancelled {
         try await Task.sleep(nanoseconds: 1_000_000)
         fixture.clock.advance(by: 20_000)
       }
     }
-    defer { mover.cancel() }
+    defer { clockTask.cancel() }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for client in 0..<6 {
         group.addTask {

@@ -1,5 +1,5 @@
-// Readers that stop reading: what waits for them is bounded in bytes, they end up right, and nobody else waits. And what
-// a target holds and costs, however large its result.
+// Clients that stop reading: their buffers are bounded in bytes, they converge to the right state, and other
+// clients are not delayed. Also the memory and cost of targets with large results.
 
 import FirestoreModel
 import OrderedStore
@@ -7,8 +7,8 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct SlowListenerTests {
-  private static func hit(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchHit {
+@Suite("Slow listeners", .timeLimit(.minutes(10))) struct SlowListenerTests {
+  private static func match(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchHit {
     let name = try #require(
       DocumentName(database: DatabaseName(project: "demo"), path: ResourcePath(["c", "d\(index)"])))
     let document = StoredDocument(
@@ -20,18 +20,19 @@ import Testing
   }
 
   @Test(
-    "changes wait in full, then by name, then not at all, never above the budget", arguments: [10, 16_384])
+    "the buffer degrades from full changes to names to one marker, and never exceeds its budget",
+    arguments: [10, 16_384])
   func budget(size: Int) throws {
     let budget = WatchBudget()
     var waiting = WaitingChanges(budget)
     var stages: [String] = []
     for index in 0..<20_000 {
-      waiting.add([try Self.hit(index, bytes: size)])
+      waiting.add([try Self.match(index, bytes: size)])
       #expect(waiting.bytes <= max(budget.changeBytes, budget.dirtyBytes))
       let stage =
         switch waiting.content {
-        case .changes(let hits):
-          hits.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.changeBytes
+        case .changes(let matches):
+          matches.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.changeBytes
             ? "changes" : "too many changes"
         case .dirty: "dirty"
         case .everything: "everything"
@@ -43,28 +44,28 @@ import Testing
     #expect(waiting.isEmpty && waiting.bytes == 0)
   }
 
-  @Test("one document of many targets counts once, and one commit above the budget waits by name")
+  @Test("a document with many targets counts once, and a commit above the budget is buffered by name")
   func sharedDocuments() throws {
     var waiting = WaitingChanges(WatchBudget())
-    let change = try Self.hit(1, bytes: 900_000).change
+    let change = try Self.match(1, bytes: 900_000).change
     waiting.add(
       (0..<200).map {
         WatchHit(change: change, registration: $0, before: false, after: true, isNamed: false)
       })
-    guard case .changes(let hits) = waiting.content else {
-      Issue.record("the hits are gone")
+    guard case .changes(let matches) = waiting.content else {
+      Issue.record("the matches are missing")
       return
     }
-    #expect(hits.count == 200)
-    waiting.add(try (10..<20).map { try Self.hit($0, bytes: 900_000) })
+    #expect(matches.count == 200)
+    waiting.add(try (10..<20).map { try Self.match($0, bytes: 900_000) })
     guard case .dirty(let paths) = waiting.content else {
-      Issue.record("nine megabytes are kept")
+      Issue.record("9 MB are buffered in full")
       return
     }
     #expect(paths.count == 11)
   }
 
-  @Test("a reader stops while thousands of 16 KB documents are written, then its state is the query's result")
+  @Test("a client that stops reading during thousands of writes converges to the queries' results")
   func stoppedReader() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -107,14 +108,14 @@ import Testing
     #expect(client.view.largestBatch <= budget.batchBytes + 17_000)
   }
 
-  @Test("beyond the names that may wait all targets are reset, and another stream is not delayed")
+  @Test("above the budget of names all targets are reset, and other streams are not delayed")
   func resetOfStoppedReader() async throws {
     let fixture = try EngineFixture()
     let slow = WatchClient()
-    let quick = WatchClient()
+    let fast = WatchClient()
     let query = StructuredQuery(from: [.init("c")])
     let limited = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"))], limit: 10)
-    for client in [slow, quick] {
+    for client in [slow, fast] {
       let stream = try await fixture.watch(client)
       stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
       stream.addTarget(WatchTarget(id: 4, fixture.selection(limited)))
@@ -130,24 +131,24 @@ import Testing
           .update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["n": .integer(Int64(-$0))]))
       }
       last = try #require(try await fixture.commit(writes).commitTime)
-      // The quick one has each commit while the slow one takes nothing.
-      _ = try await quick.snapshot(at: last)
+      // The fast client receives each commit while the slow client is blocked.
+      _ = try await fast.snapshot(at: last)
     }
-    #expect(quick.view.resets == 0)
+    #expect(fast.view.resets == 0)
     slow.block(false)
     let documents = try await slow.snapshot(at: last)
     #expect(slow.view.resets == 2)
-    #expect(documents[2]?.count == quick.view.documents[2]?.count)
-    #expect(Set(documents[2]?.keys.map { $0 } ?? []) == Set(quick.view.documents[2]?.keys.map { $0 } ?? []))
+    #expect(documents[2]?.count == fast.view.documents[2]?.count)
+    #expect(Set(documents[2]?.keys.map { $0 } ?? []) == Set(fast.view.documents[2]?.keys.map { $0 } ?? []))
     #expect(
       Set(documents[4]?.keys.map { $0 } ?? []) == Set(try await fixture.query(limited).map(\.name.path)))
-    #expect(slow.view.violations.isEmpty && quick.view.violations.isEmpty)
-    // And it goes on from there.
+    #expect(slow.view.violations.isEmpty && fast.view.violations.isEmpty)
+    // The stream continues after the reset.
     let next = try #require(try await fixture.set("c/next", ["n": -1_000_000]).commitTime)
     #expect(try await slow.snapshot(at: next)[4]?["c/next"] != nil)
   }
 
-  @Test("a target of 100,000 documents takes thousands of changes without looking at each name for each")
+  @Test("a target of 100,000 documents handles thousands of changes without scanning its names for each")
   func manyNames() async throws {
     var budget = WatchBudget()
     budget.changes = 10
@@ -169,7 +170,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("requests that wait, and a stream's targets, are bounded in bytes")
+  @Test("pending requests and a stream's targets are limited in bytes")
   func requestBytes() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -188,19 +189,19 @@ import Testing
     try await eventually("the stream has ended") { client.view.failure?.code == .resourceExhausted }
   }
 
-  @Test("what masks take up counts while requests wait, and not once their targets are gone")
-  func waitingMasks() async throws {
+  @Test("field masks count while requests are pending, and are released with their targets")
+  func pendingMasks() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     let mask = FieldMask((0..<1_000).map { FieldPath(field: "f\($0)") })
     let query = fixture.selection(StructuredQuery(from: [.init("c")], select: mask))
     client.block(true)
-    // Its answer is what the stream cannot get rid of.
+    // The blocked client does not accept the response, so later requests stay pending.
     stream.removeTarget(99)
     try await eventually("it is under way") { !stream.hasCommands }
     for id in Int32(2)..<12 { stream.addTarget(WatchTarget(id: id, query, bytes: 5_000)) }
-    // Some may have been taken before the answer was sent, and count as targets once they are.
+    // Requests that are already accepted count as targets.
     try await eventually("all count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
     client.block(false)
     try await eventually("all are current") { client.view.current.count == 10 }
@@ -208,7 +209,7 @@ import Testing
     try await eventually("nothing is left") { stream.heldBytes == 0 }
   }
 
-  @Test("a change in a limited listener's window costs what moves, not the window")
+  @Test("a change in a limited listener costs the rows that move, not the complete window")
   func windowCost() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)
@@ -228,7 +229,7 @@ import Testing
     stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
     try await eventually("it is current") { !client.view.snapshots.isEmpty }
     _ = store.takeCount()
-    // One that is skipped goes: one enters at either end. One comes back: one is pushed over either end.
+    // A deletion before the window moves one document in at each end. An insertion moves one out at each end.
     for change in [nil, ["a": .integer(3), "b": 1], nil] as [MapValue?] {
       let response =
         if let change { try await fixture.set("c/d3", change) } else { try await fixture.delete("c/d3") }
@@ -239,8 +240,8 @@ import Testing
     let view = client.view
     #expect(view.violations.isEmpty && view.resets == 0)
     stream.close()
-    // Three queries of 1,010 results, to compare with: an entry and a document each, and some read ahead. What the
-    // listener itself read is little beside them.
+    // Compares with three full queries of 1,010 results; each result costs an entry, a document and some
+    // read-ahead. The listener's own reads add little.
     let cost = store.takeCount()
     #expect(cost < 3 * 3 * 1_010, "\(cost) rows")
   }

@@ -1,4 +1,4 @@
-// What a write costs where many listen, counted in queries that are evaluated; and that none is overlooked.
+// The matching of writes with many listeners' queries: the number of evaluated queries, and completeness.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct TargetIndexTests {
+@Suite("Target index", .timeLimit(.minutes(10))) struct TargetIndexTests {
   private let fixture: EngineFixture
   private let stream: WatchStream
 
@@ -37,7 +37,7 @@ import Testing
     .field(FieldFilter(FieldPath(field: field), op, value))
   }
 
-  /// Queries that differ in a number, by what they ask for.
+  /// Kinds of queries, each parameterized by a number.
   static let kinds: [(name: String, query: @Sendable (Int64) throws -> StructuredQuery)] = [
     ("above", { StructuredQuery(from: [.init("c")], filter: filter("n", .greaterThan, .integer($0))) }),
     (
@@ -86,8 +86,8 @@ import Testing
     ),
   ]
 
-  @Test("a write is compared with the queries it may mean something to, however many ask for something else")
-  func evaluations() throws {
+  @Test("a write is evaluated only against queries that may match it")
+  func evaluatesCandidatesOnly() throws {
     for (name, query) in Self.kinds {
       var index = TargetIndex()
       var queries: [PreparedQuery] = []
@@ -97,7 +97,7 @@ import Testing
         let isAdded = index.add(query, TargetReference(stream: stream, registration: Int(number)))
         #expect(isAdded)
       }
-      // Of the ranges without an end it is in three; of the others in one.
+      // The number matches three of the open ranges and one of each other kind.
       let change = try change("c/d1000002", nil, ["n": name == "above" ? 3 : 2, "m": 2, "tags": [2, 2]])
       var hits: [Int] = []
       let evaluated = index.match(change) { _, hit in hits.append(hit.registration) }
@@ -111,14 +111,14 @@ import Testing
     }
   }
 
-  @Test("every query that a change matters to is found, whatever it asks for, and only while it is there")
-  func random() throws {
+  @Test("every query that a change affects is found, until its removal")
+  func findsAffectedQueries() throws {
     var model = RandomModel(seed: 5, database: fixture.database)
     var index = TargetIndex()
     var queries: [Int: PreparedQuery] = [:]
     for number in 0..<800 {
-      if model.chance(40), let gone = queries.keys.min() {
-        if let query = queries.removeValue(forKey: gone) { index.remove(query, gone) }
+      if model.chance(40), let removed = queries.keys.min() {
+        if let query = queries.removeValue(forKey: removed) { index.remove(query, removed) }
       } else if let query = try? PreparedQuery(model.query(root: fixture.root), .standard) {
         queries[number] = query
         let isAdded = index.add(query, TargetReference(stream: stream, registration: number))
@@ -143,8 +143,8 @@ import Testing
     }
   }
 
-  @Test("queries that every write of a collection is compared with are limited, those with a place are not")
-  func limit() throws {
+  @Test("unselective queries are limited in number, selective ones are not")
+  func unselectiveQueriesLimit() throws {
     var index = TargetIndex()
     index.unplacedQueries = 1_000
     func add(_ number: Int, _ op: FieldFilter.Operator) throws -> Bool {
@@ -157,9 +157,9 @@ import Testing
     #expect(added == 1_000)
     let isOneMore = try add(added, .notEqual)
     #expect(!isOneMore)
-    let isPlaced = try add(-1, .equal)
-    #expect(isPlaced)
-    // One that is there already may have more listeners.
+    let isSelectiveAdded = try add(-1, .equal)
+    #expect(isSelectiveAdded)
+    // A query that is already in the index accepts further listeners.
     let isKnown = try add(7, .notEqual)
     #expect(isKnown)
   }

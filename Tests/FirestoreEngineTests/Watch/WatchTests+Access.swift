@@ -1,4 +1,4 @@
-// Who may listen, and what becomes of targets whose permission goes.
+// Permissions of listeners, and targets that lose their permission.
 
 import FirestoreModel
 import OrderedStore
@@ -7,8 +7,9 @@ import Testing
 @testable import FirestoreEngine
 
 extension WatchTests {
-  @Test("who may not read gets REMOVE, and loses a target when the permission goes")
-  func permissionIsLost() async throws {
+  @Test(
+    "a listener without permission receives REMOVE, and a target is removed when its permission is revoked")
+  func permissionRevoked() async throws {
     let fixture = try EngineFixture(policy: FlagPolicy())
     let flag = Write(.update(try fixture.name("flags/open"), fields: ["on": true]))
     try await fixture.commit([flag, Write(.update(try fixture.name("c/a"), fields: [:]))])
@@ -32,8 +33,8 @@ extension WatchTests {
     #expect(try await fixture.get("c/a") == [:])
   }
 
-  @Test("a reader who fell behind and lost the permission meanwhile is sent nothing of what came since")
-  func permissionIsLostByALaggard() async throws {
+  @Test("a slow client that loses its permission receives no later documents")
+  func slowClientRevoked() async throws {
     var budget = WatchBudget()
     budget.changes = 2
     budget.dirtyDocuments = 2
@@ -47,7 +48,7 @@ extension WatchTests {
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("it is current") { client.view.current == [2] && !client.view.snapshots.isEmpty }
     client.block(true)
-    // One is taken before the reader stops; of the others only that they were too many is kept.
+    // The stream sends one change before it blocks. The others exceed the budget and become one marker.
     try await fixture.set("c/b", [:])
     try await fixture.set("flags/open", ["on": false])
     for number in 0..<10 { try await fixture.set(ResourcePath(["c", "secret\(number)"]), [:]) }
@@ -59,17 +60,17 @@ extension WatchTests {
     stream.close()
   }
 
-  @Test("a permission that goes while it is asked for is asked for again")
-  func permissionIsLostMeanwhile() async throws {
-    let gate = Guarded((asked: 0, isOpen: false))
+  @Test("a permission that is revoked during its evaluation is evaluated again")
+  func revokedDuringEvaluation() async throws {
+    let gate = Guarded((evaluations: 0, isOpen: false))
     let fixture = try EngineFixture(
       policy: FlagPolicy {
         let isFirst = gate.withLock { gate in
-          gate.asked += 1
-          return gate.asked == 1
+          gate.evaluations += 1
+          return gate.evaluations == 1
         }
         gate.broadcast()
-        // What the answer rests on is read, and the target is not told of its changes yet.
+        // The policy has read the flag, and the target does not receive changes of it yet.
         if isFirst { _ = gate.wait(milliseconds: 20_000) { $0.isOpen ? () : nil } }
       })
     try await fixture.commit([
@@ -79,7 +80,7 @@ extension WatchTests {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client, as: .anonymous)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("the policy is asked") { gate.withLock { $0.asked > 0 } }
+    try await eventually("the policy is asked") { gate.withLock { $0.evaluations > 0 } }
     try await fixture.set("flags/open", ["on": false])
     gate.withLock { $0.isOpen = true }
     gate.broadcast()
@@ -87,8 +88,8 @@ extension WatchTests {
     stream.close()
   }
 
-  @Test("without credentials production answers UNAUTHENTICATED, and unknown databases NOT_FOUND")
-  func productionRefuses()
+  @Test("production mode answers UNAUTHENTICATED without credentials, and NOT_FOUND for unknown databases")
+  func productionMode()
     async throws
   {
     let store = try MemoryStore()
@@ -110,10 +111,10 @@ extension WatchTests {
   }
 }
 
-/// Anonymous callers may do everything while `flags/open` says so.
+/// Allows anonymous callers everything while `flags/open` is true.
 private struct FlagPolicy: AccessPolicy {
-  /// Called when the flag has been read.
-  var whenRead: @Sendable () -> Void = {}
+  /// Called after the flag was read.
+  var onFlagRead: @Sendable () -> Void = {}
 
   func allowsEverything(_ caller: Caller) -> Bool { caller == .administrator }
 
@@ -125,7 +126,7 @@ private struct FlagPolicy: AccessPolicy {
       return .denied
     }
     let isOpen = try view.document(flag)?.fields()["on"] == .boolean(true)
-    whenRead()
+    onFlagRead()
     return isOpen ? AccessDecision(denial: nil, dependencies: [flag]) : .denied
   }
 }

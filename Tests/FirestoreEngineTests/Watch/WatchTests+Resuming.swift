@@ -1,4 +1,4 @@
-// Targets that go on where a stream before them ended.
+// Targets that resume from the token of an earlier stream.
 
 import EmbeddedStore
 import FirestoreModel
@@ -8,7 +8,8 @@ import Testing
 @testable import FirestoreEngine
 
 extension WatchTests {
-  @Test("a resumed target gets exactly what it missed, also after a restart", arguments: [1, 2])
+  @Test(
+    "a resumed target receives exactly the changes since its token, also after a restart", arguments: [1, 2])
   func resumeAfterRestart(seed: UInt64) async throws {
     let directory = try TemporaryDirectory()
     var model = RandomModel(seed: seed, database: DatabaseName(project: "demo"))
@@ -26,7 +27,7 @@ extension WatchTests {
       return last
     }
     var targets: [Int32: (query: Query, normalized: NormalizedQuery)] = [:]
-    var held: [Int32: [ResourcePath: StoredDocument]] = [:]
+    var cachedDocuments: [Int32: [ResourcePath: StoredDocument]] = [:]
     var token: [UInt8] = []
     for run in 0..<3 {
       let store = try await EmbeddedStore.open(directory: directory.path, EmbeddedOptions())
@@ -49,23 +50,23 @@ extension WatchTests {
       let view = client.view
       #expect(view.violations == [])
       for (id, target) in targets {
-        // What the client held, with what the resumed stream said since.
-        var mine = held[id] ?? [:]
+        // Applies the resumed stream's changes to the documents of the earlier streams.
+        var clientDocuments = cachedDocuments[id] ?? [:]
         for response in view.responses {
           switch response {
           case .documentChange(let document, let ids, let removed):
-            if ids.contains(id) { mine[document.name.path] = document }
-            if removed.contains(id) { mine[document.name.path] = nil }
+            if ids.contains(id) { clientDocuments[document.name.path] = document }
+            if removed.contains(id) { clientDocuments[document.name.path] = nil }
           case .documentDelete(let name, _, let removed), .documentRemove(let name, _, let removed):
-            if removed.contains(id) { mine[name.path] = nil }
+            if removed.contains(id) { clientDocuments[name.path] = nil }
           case .targetChange(let change): #expect(change.kind != .reset)
           case .existenceFilter: break
           }
         }
-        held[id] = mine
+        cachedDocuments[id] = clientDocuments
         let expected = Set(naiveResult(target.normalized, documents, fixture.database))
-        #expect(Set(mine.keys) == expected, "run \(run): \(target.normalized.canonicalForm)")
-        for (path, document) in mine {
+        #expect(Set(clientDocuments.keys) == expected, "run \(run): \(target.normalized.canonicalForm)")
+        for (path, document) in clientDocuments {
           #expect(try document.fields() == target.normalized.projected(documents[path] ?? [:]))
         }
       }
@@ -77,7 +78,7 @@ extension WatchTests {
     }
   }
 
-  @Test("a resumed stream sends only what has changed")
+  @Test("a resumed stream sends only changed documents")
   func resumeSendsChangesOnly() async throws {
     let fixture = try EngineFixture()
     for index in 0..<200 {
@@ -109,7 +110,7 @@ extension WatchTests {
     resumed.close()
   }
 
-  @Test("an unknown token resets the target and sends all with an existence filter")
+  @Test("an unknown token resets the target and sends all documents with an existence filter")
   func unknownTokenResets() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
@@ -139,7 +140,7 @@ extension WatchTests {
     }
   }
 
-  /// What a client that says how many documents it had, and has those it was said to hold, is told when it resumes.
+  /// Resumes a target with `expectedCount` and the cached documents, and returns the client's state.
   private func resume(
     _ fixture: EngineFixture, _ query: WatchTarget.Selection, from token: [UInt8], expecting: Int?,
     holding documents: [ResourcePath: StoredDocument] = [:]
@@ -154,7 +155,7 @@ extension WatchTests {
     return client.view
   }
 
-  /// What a client knows that listens for the first time.
+  /// Listens for the first time and returns the token and the documents.
   private func listen(
     _ fixture: EngineFixture, _ query: WatchTarget.Selection
   ) async throws -> (token: [UInt8], documents: [ResourcePath: StoredDocument]) {
@@ -166,8 +167,8 @@ extension WatchTests {
     return (client.view.token, client.view.documents[2] ?? [:])
   }
 
-  /// What was said, a letter each: add, reset, document, filter, current, no change.
-  private func order(_ view: WatchClient.View) -> String {
+  /// Encodes the responses as letters: add, reset, document, filter, current, no change.
+  private func eventSequence(_ view: WatchClient.View) -> String {
     String(
       view.responses.map { response -> Character in
         switch response {
@@ -185,15 +186,16 @@ extension WatchTests {
   }
 
   @Test(
-    "a client that had more documents than there were gets an existence filter behind the changes, one that had fewer gets all"
+    "too many cached documents cause an existence filter after the changes, too few cause a reset"
   )
-  func resumeWithOtherCount() async throws {
+  func mismatchedCount() async throws {
     let fixture = try EngineFixture()
     for index in 0..<600 {
       try await fixture.set(ResourcePath(["c", "d\(index)"]), ["n": .integer(Int64(index))])
     }
     try await fixture.set("gone/stray", [:])
-    let strays = try await listen(fixture, Self.query(fixture, StructuredQuery(from: [.init("gone")])))
+    let foreignDocuments = try await listen(
+      fixture, Self.query(fixture, StructuredQuery(from: [.init("gone")])))
     let ordered = StructuredQuery(from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)])
     var limited = ordered
     limited.limit = 10
@@ -207,23 +209,25 @@ extension WatchTests {
       try await fixture.delete("c/d8")
       let now = Set(try await fixture.query(structured).map(\.name.path))
       for expected in [0, 1, before - 1] {
-        let held = Dictionary(uniqueKeysWithValues: documents.prefix(expected).map { ($0.key, $0.value) })
-        let view = try await resume(fixture, query, from: token, expecting: expected, holding: held)
+        let cachedDocuments = Dictionary(
+          uniqueKeysWithValues: documents.prefix(expected).map { ($0.key, $0.value) })
+        let view = try await resume(
+          fixture, query, from: token, expecting: expected, holding: cachedDocuments)
         #expect(Set(view.documents[2]?.keys.map { $0 } ?? []) == now)
-        #expect(order(view).wholeMatch(of: #/ard+fcn+/#) != nil, "\(order(view))")
+        #expect(eventSequence(view).wholeMatch(of: #/ard+fcn+/#) != nil, "\(eventSequence(view))")
         #expect(view.filters[2]?.count == now.count)
       }
-      let more = documents.merging(strays.documents) { $1 }
+      let more = documents.merging(foreignDocuments.documents) { $1 }
       #expect(more.count == before + 1)
       let view = try await resume(fixture, query, from: token, expecting: before + 1, holding: more)
       let filter = try #require(view.filters[2])
       #expect(filter.count == now.count && view.documents[2]?.count == now.count + 1)
-      // The client drops what is none, and then has as many as there are.
+      // The client discards names outside the bloom filter, which leaves the right number.
       let names = try #require(filter.names)
       let kept = (view.documents[2] ?? [:]).values.filter { names.mightContain($0.name.description) }
       #expect(Set(kept.map(\.name.path)) == now)
-      // The filter stands between the changes and the news that these are all.
-      #expect(order(view).wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(order(view))")
+      // The filter follows the changes and precedes CURRENT.
+      #expect(eventSequence(view).wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(eventSequence(view))")
       for expected in [before, EngineLimits.resumeCountDocuments + 1, -1, nil] {
         let view = try await resume(fixture, query, from: token, expecting: expected, holding: documents)
         #expect(view.filters[2] == nil && view.resets == 0, "\(String(describing: expected))")
@@ -234,8 +238,8 @@ extension WatchTests {
     }
   }
 
-  @Test("documents that a client had wrongly are told by the filter's count, those that it lacks are sent")
-  func resumeDocumentWithOtherCount() async throws {
+  @Test("a documents target detects surplus documents by the filter's count, and resends missing ones")
+  func mismatchedDocumentCount() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store)
     for id in ["there", "also"] { try await fixture.set(ResourcePath(["c", id]), [:]) }
@@ -245,12 +249,12 @@ extension WatchTests {
       #expect(documents.count == count)
       _ = store.takeCount()
       let agreeing = try await resume(fixture, target, from: token, expecting: count, holding: documents)
-      #expect(agreeing.filters[2] == nil && order(agreeing).wholeMatch(of: #/acn+/#) != nil)
-      // Each is read as it was and as it is.
+      #expect(agreeing.filters[2] == nil && eventSequence(agreeing).wholeMatch(of: #/acn+/#) != nil)
+      // Each document is read at the token's time and at the current time.
       let rows = store.takeCount()
       #expect(rows == 2 * ids.count, "\(rows) rows")
       let more = try await resume(fixture, target, from: token, expecting: count + 1, holding: documents)
-      #expect(more.filters[2]?.count == count && order(more).wholeMatch(of: #/afcn+/#) != nil)
+      #expect(more.filters[2]?.count == count && eventSequence(more).wholeMatch(of: #/afcn+/#) != nil)
       #expect(store.takeCount() == rows)
       guard count > 0 else { continue }
       let fewer = try await resume(fixture, target, from: token, expecting: count - 1)

@@ -1,4 +1,5 @@
-// Listening: every snapshot is the result of its query at its time; nothing is missed, doubled or split.
+// Listen streams: every snapshot is its query's result at its time, without missing, duplicate or partial
+// changes.
 
 import FirestoreModel
 import OrderedStore
@@ -6,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite(.timeLimit(.minutes(10))) struct WatchTests {
+@Suite("Listen streams", .timeLimit(.minutes(10))) struct WatchTests {
   static func listen(
     _ fixture: EngineFixture, _ client: WatchClient, as caller: Caller = .administrator
   ) async throws -> WatchStream {
@@ -19,7 +20,7 @@ import Testing
 
   // MARK: The protocol
 
-  @Test("a document that leaves a projected target shows no more than its fields")
+  @Test("a document that leaves a projected target reveals no other fields")
   func projectedDocumentLeaves() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["v": 9, "secret": "s"])
@@ -30,15 +31,16 @@ import Testing
     let projected = StructuredQuery(from: [.init("c")], filter: filter, select: [FieldPath(field: "v")])
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, projected)))
     try await eventually("it is current") { !client.view.snapshots.isEmpty }
-    let left = try #require(try await fixture.set("c/a", ["v": 1, "secret": "t"]).commitTime)
-    #expect(try await client.snapshot(at: left)[2]?.keys.sorted() == ["c/b"])
+    let removed = try #require(try await fixture.set("c/a", ["v": 1, "secret": "t"]).commitTime)
+    #expect(try await client.snapshot(at: removed)[2]?.keys.sorted() == ["c/b"])
     let removals = client.view.responses.filter {
       if case .documentRemove(let name, _, [2]) = $0 { name.id == "a" } else { false }
     }
     #expect(removals.count == 1)
-    // One that stays in another target is shown as that one shows it; a target that shows it whole may see it whole.
-    let whole = StructuredQuery(from: [.init("c")], filter: filter)
-    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, whole)))
+    // A document in two targets has the projection of the remaining one. A target without a projection may
+    // receive all fields.
+    let unprojected = StructuredQuery(from: [.init("c")], filter: filter)
+    stream.addTarget(WatchTarget(id: 4, Self.query(fixture, unprojected)))
     try await eventually("both are current") { client.view.current == [2, 4] }
     let both = try #require(try await fixture.set("c/b", ["v": 1, "secret": "t"]).commitTime)
     #expect(try await client.snapshot(at: both)[2]?.isEmpty == true)
@@ -50,7 +52,7 @@ import Testing
     stream.close()
   }
 
-  @Test("a new target gets ADD, its documents, CURRENT and one global snapshot")
+  @Test("a new target receives ADD, its documents, CURRENT and one snapshot")
   func newTarget() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
@@ -76,7 +78,7 @@ import Testing
       ])
   }
 
-  @Test("an empty query and a missing document are answered, too")
+  @Test("an empty query and a missing document receive their responses")
   func emptyQueryAndMissingDocument() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -99,8 +101,8 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("a commit that touches two of three targets arrives as one cut")
-  func commitArrivesAsOneCut() async throws {
+  @Test("a commit that affects two of three targets arrives in one snapshot")
+  func commitIsOneSnapshot() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -115,7 +117,7 @@ import Testing
       client.view.current == [2, 4, 6] && !client.view.snapshots.isEmpty
     }
     try await fixture.set("c/x", ["color": "red", "size": 9])
-    // Seen before it moves: commits that come close together may be told as one.
+    // Waits for the first snapshot, because close commits may be merged.
     try await eventually("the first document is shown") {
       client.view.snapshots.last?.documents[2]?["c/x"] != nil
     }
@@ -127,13 +129,13 @@ import Testing
     let documents = try await client.snapshot(at: commit)
     #expect(documents[2]?.keys.map(\.description) == ["c/y"])
     #expect(documents[4]?.keys.map(\.description) == ["c/x"])
-    // No snapshot shows half of the commit.
+    // No snapshot contains half of the commit.
     for snapshot in client.view.snapshots {
       let hasX = snapshot.documents[2]?["c/x"] != nil
       let hasY = snapshot.documents[2]?["c/y"] != nil
       #expect(!(hasX && hasY))
     }
-    // One message for the document that left one target and stayed in the other.
+    // A document that leaves one target and stays in another is one message.
     let moved = client.view.responses.contains {
       if case .documentChange(let document, [4], [2]) = $0 { document.name.id == "x" } else { false }
     }
@@ -141,7 +143,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("a document in two targets is one message with both, sharing its bytes")
+  @Test("a document in two targets is one message with both ids, and its bytes are shared")
   func documentInTwoTargets() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -160,8 +162,8 @@ import Testing
     #expect(messages == [[2, 4]])
   }
 
-  @Test("a bad target ends alone, and every remove is answered once")
-  func badTargetEndsAlone() async throws {
+  @Test("an invalid target is removed without affecting others, and each removal is answered once")
+  func invalidTarget() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -174,7 +176,7 @@ import Testing
     try await eventually("the other is refused") { client.view.removed[6]??.code == .unimplemented }
     stream.removeTarget(2)
     stream.removeTarget(4)
-    // The same id at once again.
+    // The same id is reused immediately.
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     try await eventually("it is there again") {
       client.view.current == [4] && client.view.removals.count == 4
@@ -185,8 +187,8 @@ import Testing
     try await eventually("a double id ends the stream") { client.view.failure?.code == .invalidArgument }
   }
 
-  @Test("a target asked for once ends after its first snapshot, and 0 lets the stream number")
-  func onceAndServerNumbers()
+  @Test("a `once` target ends after its first snapshot, and target id 0 requests a number from the server")
+  func onceAndServerIDs()
     async throws
   {
     let fixture = try EngineFixture()
@@ -199,7 +201,7 @@ import Testing
     try await eventually("the next has the next number") { client.view.current == [2] }
   }
 
-  @Test("an idle stream gets a fresh token at least every 45 s")
+  @Test("an idle stream receives a new token at least every 45 s")
   func heartbeat() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -219,7 +221,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("writes that change nothing cause no event")
+  @Test("writes that change nothing cause no snapshot")
   func noEventWithoutChange() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/x", ["n": 1])
@@ -234,8 +236,8 @@ import Testing
     #expect(client.view.snapshots.count == 2)
   }
 
-  @Test("of several commits in one cut, a document has its last contents for every target")
-  func lastContentsInACut() throws {
+  @Test("commits merged into one snapshot deliver a document's last contents to every target")
+  func mergedCommits() throws {
     let database = DatabaseName(project: "demo")
     let name = try #require(DocumentName(database: database, path: "c/d"))
     func document(_ version: Int64) -> StoredDocument {
@@ -245,7 +247,8 @@ import Testing
     }
     let first = DocumentChange(name: name, before: document(1), after: document(2))
     let second = DocumentChange(name: name, before: document(2), after: document(3))
-    // Target 1 holds it throughout, target 2 loses it with the first commit and hears nothing of the second.
+    // Target 1 contains the document throughout. Target 2 loses it with the first commit and ignores the
+    // second.
     let cut = Cut([
       WatchHit(change: first, registration: 1, before: true, after: true, isNamed: false),
       WatchHit(change: first, registration: 2, before: true, after: false, isNamed: false),
@@ -260,8 +263,8 @@ import Testing
     #expect(entry.effects.map(\.isIn) == [true, false])
   }
 
-  @Test("a slow reader is conflated and ends up right")
-  func slowReader() async throws {
+  @Test("changes for a slow client are merged, and the client converges to the right state")
+  func slowClient() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
@@ -296,7 +299,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("shutting down ends streams with UNAVAILABLE")
+  @Test("shutdown ends streams with UNAVAILABLE")
   func shutDown() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -308,7 +311,7 @@ import Testing
 
   // MARK: Model check
 
-  @Test("under random writes every snapshot is the result of its query at its time", arguments: 1...4)
+  @Test("under random writes every snapshot is its query's result at its time", arguments: 1...4)
   func snapshotsEqualQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)
@@ -332,7 +335,7 @@ import Testing
       if model.chance(30) { await Task.yield() }
     }
     _ = try await fixture.set("probe/x", [:])
-    // Whatever the last commit touched, a fresh target brings a snapshot of at least its time.
+    // A new target forces a snapshot of at least the last commit's time.
     stream.addTarget(WatchTarget(id: 1_001, .documents([try fixture.name("probe/x")])))
     _ = try await client.snapshot(at: history[history.count - 1].time)
     let view = client.view

@@ -1,4 +1,4 @@
-// Plain writes among transactions: they get their turn, and an abandoned transaction's lease ends when it should.
+// Plain writes among transactions: fairness between them, and the expiry of abandoned transactions.
 
 import FirestoreModel
 import OrderedStore
@@ -7,7 +7,7 @@ import Testing
 @testable import FirestoreEngine
 
 extension TransactionTests {
-  /// A transaction that retries another, and so reads exclusively.
+  /// Begins a transaction that retries another one, and therefore locks exclusively.
   private func beginRetry() async throws -> [UInt8] {
     try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
   }
@@ -16,7 +16,7 @@ extension TransactionTests {
     try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
   }
 
-  /// Starts something that has to wait, and returns once it does.
+  /// Starts a task and returns once it waits for a lock.
   private func waiting<Result: Sendable>(
     _ what: String, _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Task<Result, any Error> {
@@ -26,7 +26,7 @@ extension TransactionTests {
     return task
   }
 
-  @Test("a transaction whose last request was long or early is idle no longer than its lease")
+  @Test("a transaction expires one idle timeout after its last request, also if that request was long")
   func idleAfterLongRequest() async throws {
     let fixture = try EngineFixture(lockWait: 200_000_000)
     try await fixture.set("c/d", ["n": 1])
@@ -36,7 +36,7 @@ extension TransactionTests {
     var session = try await database.beginRead(.transaction(token), as: .administrator)
     let name = try fixture.name("c/d")
     try await database.lock(&session, keys: [KeyLayout.document(name.path)])
-    // The sweeper wakes and goes to sleep again while the only transaction has a request under way.
+    // The sweeper wakes and sleeps again while the only transaction has an active request.
     fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
     try await eventually("the sweeper sleeps again") { fixture.clock.sleepers == 1 }
     _ = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
@@ -53,8 +53,8 @@ extension TransactionTests {
     #expect(database.transactions.openCount == 0)
   }
 
-  @Test("a plain write that waited goes before the transactions that queued behind it")
-  func writeBeforeLaterReads() async throws {
+  @Test("a waiting plain write runs before transactions that queued later")
+  func waitingWriteRunsFirst() async throws {
     try await fixture.set("c/d", ["n": 1])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
@@ -70,7 +70,7 @@ extension TransactionTests {
     #expect(try await number("c/d") == 12)
   }
 
-  @Test("plain increments get through while sixteen clients change the same counter in transactions")
+  @Test("plain increments succeed while sixteen clients increment the same counter in transactions")
   func incrementsAmongTransactions() async throws {
     let rounds = 20
     let isDone = Guarded(false)
@@ -104,14 +104,14 @@ extension TransactionTests {
     #expect(try await number("c/counter") == Int64(committed + rounds))
   }
 
-  @Test("readers that come while a write has little patience left let it go first")
-  func readersGiveWay() async throws {
+  @Test("new readers queue after a write that is close to its lock timeout")
+  func readersYieldToWrite() async throws {
     try await fixture.set("c/d", ["n": 1])
     try await fixture.set("c/other", ["n": 5])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
     let write = try await waiting("the write waits") { try await self.fixture.set("c/d", ["n": 2]) }
-    // A write that has just come is passed: most holders end soon.
+    // A new write is overtaken, because most transactions end soon.
     let early = try await fixture.begin()
     #expect(try await read("c/d", early) == 1)
     fixture.clock.advance(by: 1_000_001)
@@ -125,7 +125,7 @@ extension TransactionTests {
     let scanning = try await waiting("also a query") {
       try await self.fixture.query(query, .transaction(scanner)).count
     }
-    // Who holds it already, and who asks for something else, does not wait.
+    // Current lock holders and readers of other documents do not wait.
     #expect(try await read("c/d", holder) == 1)
     #expect(try await read("c/other", late) == 5)
     try await rollBack(holder)
@@ -136,8 +136,8 @@ extension TransactionTests {
     #expect(try await scanning.value == 2)
   }
 
-  @Test("readers give way for no longer than the write waits")
-  func readersGiveWayForASecond() async throws {
+  @Test("readers wait no longer for a write than the write itself waits")
+  func readersYieldBriefly() async throws {
     try await fixture.set("c/d", ["n": 1])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
@@ -155,8 +155,8 @@ extension TransactionTests {
     #expect(try await number("c/d") == 3)
   }
 
-  @Test("a retry that has waited for the attempt it names does not give way once more")
-  func retriesGiveWayOnce() async throws {
+  @Test("a retry that already waited for its first attempt does not yield to a write again")
+  func retriesYieldOnce() async throws {
     try await fixture.set("c/d", ["n": 1])
     try await fixture.set("c/other", ["n": 1])
     let holder = try await fixture.begin()
@@ -173,7 +173,7 @@ extension TransactionTests {
     let write = try await waiting("the write waits") {
       try await self.fixture.commit([try self.set("c/d", 2), try self.set("c/other", 2)])
     }
-    // The first attempt ends, and the write has half a second left.
+    // The first attempt ends while the write has 0.5 s left.
     fixture.clock.advance(by: 1_500_001)
     try await eventually("the retry has read") { hasRead.withLock { $0 } }
     #expect(try await reading.value == 1)
@@ -183,8 +183,8 @@ extension TransactionTests {
     #expect(try await number("c/d") == 2)
   }
 
-  @Test("a reader that the write waits for, itself or through another, does not give way to it")
-  func nobodyGivesWayInACircle() async throws {
+  @Test("a reader that the write waits for, directly or indirectly, does not yield to it")
+  func noCyclicYield() async throws {
     for id in ["a", "b", "z"] { try await fixture.set(ResourcePath(["c", id]), ["n": 1]) }
     let holder = try await fixture.begin()
     #expect(try await read("c/a", holder) == 1)
@@ -194,9 +194,9 @@ extension TransactionTests {
       try await self.fixture.commit([try self.set("c/a", 2), try self.set("c/b", 2)])
     }
     fixture.clock.advance(by: 1_000_001)
-    // The write waits for this one.
+    // The write waits for `holder`.
     #expect(try await read("c/b", holder) == 1)
-    // The write waits for the holder, and the holder then for the one that gives way.
+    // The write waits for `holder`, and `holder` waits for the reader that yields.
     let reading = try await waiting("the other gives way") { try await self.read("c/a", other) }
     let commit = Task {
       try await self.fixture.commit([try self.set("c/z", 3)], transaction: holder)

@@ -1,4 +1,4 @@
-// Commits that are refused before the sequencer: the transaction has ended all the same, and nobody waits for its locks.
+// Commits that are rejected before the sequencer: the transaction ends, and its locks are released.
 
 import FirestoreModel
 import OrderedStore
@@ -6,8 +6,8 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// One way to write what can never be written.
-struct RefusedWrites: Sendable, CustomTestStringConvertible {
+/// Writes that can never be committed.
+struct InvalidWrites: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let code: StatusCode
   let writes: @Sendable (EngineFixture) throws -> [Write]
@@ -29,41 +29,41 @@ struct RefusedWrites: Sendable, CustomTestStringConvertible {
     (0..<levels).reduce(.integer(1)) { value, _ in .map(["m": value]) }
   }
 
-  static let reservedField = RefusedWrites("a reserved field", fields: ["__a__": 1])
+  static let reservedField = InvalidWrites("a reserved field", fields: ["__a__": 1])
 
-  static let all: [RefusedWrites] = [
-    RefusedWrites(
+  static let all: [InvalidWrites] = [
+    InvalidWrites(
       "a document beyond 1 MiB",
       fields: [
         "a": .string(String(repeating: "x", count: 600_000)),
         "b": .string(String(repeating: "x", count: 600_000)),
       ]),
-    RefusedWrites(
+    InvalidWrites(
       "a value that is too long", fields: ["a": .string(String(repeating: "x", count: 1_048_488))]),
     reservedField,
-    RefusedWrites("an array in an array", fields: ["a": .array([.array([.integer(1)])])]),
-    RefusedWrites("21 levels", fields: ["a": nested(21)]),
-    RefusedWrites("a reserved field in a mask") {
+    InvalidWrites("an array in an array", fields: ["a": .array([.array([.integer(1)])])]),
+    InvalidWrites("21 levels", fields: ["a": nested(21)]),
+    InvalidWrites("a reserved field in a mask") {
       [Write(.update(try $0.name("c/x"), fields: [:]), mask: [FieldPath(field: "__a__")])]
     },
-    RefusedWrites("another database") { _ in
+    InvalidWrites("another database") { _ in
       let other = DatabaseName(project: "demo", database: "other")
       return [Write(.update(try #require(DocumentName(database: other, path: "c/x")), fields: [:]))]
     },
-    RefusedWrites("501 transforms") { fixture in
+    InvalidWrites("501 transforms") { fixture in
       let transforms = (0..<501).map { FieldTransform(FieldPath(field: "f\($0)"), .increment(1)) }
       return [Write(.update(try fixture.name("c/x"), fields: [:]), mask: [], transforms: transforms)]
     },
-    RefusedWrites("no document to update", .notFound) {
+    InvalidWrites("no document to update", .notFound) {
       [Write(.update(try $0.name("c/x"), fields: [:]), precondition: .exists(true))]
     },
   ]
 }
 
-@Suite(.timeLimit(.minutes(5))) struct RefusedCommitTests {
+@Suite("Rejected commits", .timeLimit(.minutes(5))) struct RejectedCommitTests {
   @Test(
-    "a commit that is refused ends its transaction and gives back its locks", arguments: RefusedWrites.all)
-  func endsTransaction(refused: RefusedWrites) async throws {
+    "a rejected commit ends its transaction and releases its locks", arguments: InvalidWrites.all)
+  func endsTransaction(refused: InvalidWrites) async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
     let token = try await fixture.begin()
@@ -72,7 +72,7 @@ struct RefusedWrites: Sendable, CustomTestStringConvertible {
     #expect(await failure { try await fixture.commit(writes, transaction: token) }?.code == refused.code)
     let database = try await fixture.engine.database(fixture.database)
     try #require(database.transactions.openCount == 0)
-    // The clock stands still: a write that waited would wait for ever.
+    // The test clock never advances, so a wait for a lock would never end.
     try await fixture.set("c/a", ["n": 2])
     let expired = FirestoreError.invalidArgument(TransactionTable.expired)
     #expect(await failure { try await fixture.get("c/a", .transaction(token)) } == expired)
@@ -80,15 +80,15 @@ struct RefusedWrites: Sendable, CustomTestStringConvertible {
     try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)
   }
 
-  @Test("a commit that is refused ends no transaction but the caller's own of that database")
-  func endsNoOther() async throws {
+  @Test("a rejected commit ends only the caller's own transaction in the same database")
+  func endsOnlyOwnTransaction() async throws {
     let fixture = try EngineFixture()
     let engine = fixture.engine
     let alice = Caller(.user(id: "alice", claims: [:]))
     let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: alice)
     let other = DatabaseName(project: "demo", database: "other")
     try await engine.createDatabase(other)
-    let writes = try RefusedWrites.reservedField.writes(fixture)
+    let writes = try InvalidWrites.reservedField.writes(fixture)
     var tampered = token
     tampered[12] ^= 1
     let attempts: [(DatabaseName, [UInt8], Caller)] = [
@@ -106,7 +106,7 @@ struct RefusedWrites: Sendable, CustomTestStringConvertible {
     let write = Write(.update(try fixture.name("c/a"), fields: ["n": 1]))
     _ = try await engine.commit(in: fixture.database, [write], transaction: token, as: alice)
     #expect(try await fixture.get("c/a") == ["n": 1])
-    // One that has committed stays so.
+    // A committed transaction stays committed.
     engine.failTransaction(token, in: fixture.database, as: alice)
     #expect(
       await failure { try await engine.commit(in: fixture.database, [], transaction: token, as: alice) }?.code
