@@ -92,9 +92,11 @@ private final class TwoAddresses: Resolver, Sendable {
         guard let snapshot, !snapshot.metadata.isFromCache else { return }
         if let text = snapshot.get("text") as? String { received.add(text) }
       }
-      try await deadline { try await client.document("tls/\(host)").setData(["text": host]) }
-      #expect(try await received.first { _ in true } == host)
-      let read = try await deadline { try await client.document("tls/\(host)").getDocument(source: .server) }
+      try await deadline(15) { try await client.document("tls/\(host)").setData(["text": host]) }
+      #expect(try await received.first(within: 15) { _ in true } == host)
+      let read = try await deadline(15) {
+        try await client.document("tls/\(host)").getDocument(source: .server)
+      }
       #expect(read.get("text") as? String == host)
       listener.remove()
     }

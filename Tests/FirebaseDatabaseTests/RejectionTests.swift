@@ -1,4 +1,5 @@
-// What the server refuses: writes are taken back, observers are told and removed, errors are the product's.
+// Rejections by the server: writes are reverted, listeners are cancelled and removed, and errors equal
+// Firebase's.
 
 import FirebaseCore
 import Foundation
@@ -7,14 +8,14 @@ import Testing
 
 @testable import FirebaseDatabase
 
-@Suite("Refusals", .timeLimit(.minutes(10)))
-struct RefusalTests {
-  /// A value deeper than the server takes.
+@Suite("Rejections", .timeLimit(.minutes(10)))
+struct RejectionTests {
+  /// Returns a value with more levels than the server accepts.
   private func deep(_ levels: Int) -> Any {
     (0..<levels).reduce(1 as Any) { value, _ in ["d": value] }
   }
 
-  @Test("a refused write is seen, then taken back, and completes with the server's reason")
+  @Test("a rejected write is visible locally, then reverted, and completes with the server's reason")
   func revert() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -28,11 +29,11 @@ struct RefusalTests {
     #expect(error?.domain == "com.firebase" && error?.code == 9_999)
     #expect(try await seen.next(2).last == #""old""#)
     #expect(seen.recorded.count == 3)
-    #expect(other.recorded.count == 1, "nobody else saw it")
+    #expect(other.recorded.count == 1, "no other client receives the rejected write")
     await server.stop(clients)
   }
 
-  @Test("an update of which one part is refused is taken back whole")
+  @Test("an update is reverted completely if one part is rejected")
   func revertUpdate() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -42,7 +43,7 @@ struct RefusalTests {
     #expect(try await seen.next() == #"{"a":1,"b":2}"#)
     await #expect(throws: NSError.self) { try await ref.updateChildValues(["a": 5, "b/c": deep(40)]) }
     #expect(try await seen.next(2).last == #"{"a":1,"b":2}"#)
-    // A later write over the refused one stays.
+    // A later write to the same location remains.
     ref.child("a").setValue(deep(40)) { _, _ in }
     try await ref.child("a").setValue(9)
     #expect(try await ref.getData().childSnapshot(forPath: "a").value as? Int == 9)
@@ -51,7 +52,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "a transaction that sets a value at an invalid key is refused by the server, and the program goes on",
+    "the server rejects a transaction that sets an invalid key, and the client continues",
     arguments: ["a.b", "x/$y", "[", "c#d/e", String(repeating: "k", count: 769)])
   func invalidKey(path: String) async throws {
     let server = try await TestServer.start()
@@ -70,7 +71,7 @@ struct RefusalTests {
     await server.stop(clients)
   }
 
-  @Test("without permission: observers, reads, writes, transactions and operations end with error 1")
+  @Test("without permission listens, reads, writes, transactions and onDisconnect writes fail with error 1")
   func permission() async throws {
     var configuration = HearthConfiguration.forTesting()
     configuration.emulator = false

@@ -1,7 +1,7 @@
 // swift-format-ignore-file
 
-// Code of the product's own guides for the Realtime Database, as it stands there: that it compiles is
-// half of the test, and that it does what the guides say the other half.
+// Code of the Realtime Database guides, unchanged. The file compiles only if the SDK is source-compatible, and
+// EndToEndTests checks that the code works as the guides describe.
 
 import Dispatch
 import FirebaseCore
