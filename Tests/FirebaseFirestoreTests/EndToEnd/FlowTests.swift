@@ -80,8 +80,8 @@ private func outcome(
       _ = try await received.first { !$0.isFromCache }
       let reference = client.document("big/a")
       let text = String(repeating: "x", count: 1_048_576)
-      let refused = try await outcome { done in reference.setData(["n": 1, "t": text], completion: done) }
-      #expect(refused == .invalidArgument)
+      let rejection = try await outcome { done in reference.setData(["n": 1, "t": text], completion: done) }
+      #expect(rejection == .invalidArgument)
       let shown = received.all.firstIndex { $0.values == ["a": 1] && $0.hasPendingWrites }
       _ = try await received.first(from: try #require(shown)) { $0.values.isEmpty && !$0.hasPendingWrites }
       try await deadline { try await reference.setData(["n": 2]) }

@@ -120,11 +120,11 @@ import Testing
     ]
     for base in bases {
       let time = ModelTimestamp(seconds: 5)
-      let mine = ours.apply(to: base, requestTime: time).fields
-      let other = theirs.apply(to: base, requestTime: time).fields
-      if mine != other {
+      let ourResult = ours.apply(to: base, requestTime: time).fields
+      let theirResult = theirs.apply(to: base, requestTime: time).fields
+      if ourResult != theirResult {
         return
-          "over \(String(describing: base)): \(String(describing: mine)), expected \(String(describing: other))"
+          "over \(String(describing: base)): \(String(describing: ourResult)), expected \(String(describing: theirResult))"
       }
     }
     return nil
@@ -162,8 +162,8 @@ import Testing
     let theirs = try StructuredQuery(Google_Firestore_V1_StructuredQuery(jsonUTF8Data: json))
     var expected = query.model
     expected.structured = theirs
-    let (mine, other) = (query.model.normalized, expected.normalized)
-    return mine == other ? nil : "\(mine.structured), expected \(other.structured)"
+    let (ourResult, theirResult) = (query.model.normalized, expected.normalized)
+    return ourResult == theirResult ? nil : "\(ourResult.structured), expected \(theirResult.structured)"
   }
 
   private func path(_ json: Any?) -> FirebaseFirestore.FieldPath {

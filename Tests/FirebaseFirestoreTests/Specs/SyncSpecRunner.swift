@@ -361,9 +361,9 @@ struct SyncSpecRunner {
   private func checkState(_ state: JSON?) -> String? {
     if let callbacks = state?["userCallbacks"] as? JSON {
       let done = callbacks["acknowledgedDocs"] as? [String] ?? []
-      let refused = callbacks["rejectedDocs"] as? [String] ?? []
-      if done != acknowledged || refused != rejected {
-        return "callbacks \(acknowledged) \(rejected), expected \(done) \(refused)"
+      let expectedRejected = callbacks["rejectedDocs"] as? [String] ?? []
+      if done != acknowledged || expectedRejected != rejected {
+        return "callbacks \(acknowledged) \(rejected), expected \(done) \(expectedRejected)"
       }
     }
     if let count = state?["numOutstandingWrites"] as? Int, count != outstanding.count {

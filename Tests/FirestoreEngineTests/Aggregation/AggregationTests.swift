@@ -136,8 +136,8 @@ import Testing
         "The maximum number of aggregations allowed in an aggregation query is 5. Received: 6"
       ),
     ] as [([(String, AggregationQuery.Operator)], String)] {
-      let refused = await failure { try await names(aggregations) }
-      #expect(refused == .invalidArgument(message))
+      let rejection = await failure { try await names(aggregations) }
+      #expect(rejection == .invalidArgument(message))
     }
     for aggregations in [
       [("__x__", count)],
@@ -205,8 +205,8 @@ import Testing
       try await Self.run(fixture, query, [.count(upTo: nil), .sum(Self.price)], .readTime(first)) == [1, 1])
     let token = try await fixture.begin()
     #expect(try await Self.run(fixture, query, [.count(upTo: nil)], .transaction(token)) == [2])
-    let refused = await failure { try await fixture.set("c/new", ["price": 3]) }
-    #expect(refused?.code == .aborted)
+    let rejection = await failure { try await fixture.set("c/new", ["price": 3]) }
+    #expect(rejection?.code == .aborted)
     try await fixture.commit(
       [Write(.update(try fixture.name("totals/c"), fields: ["count": 2]))], transaction: token)
     try await fixture.set("c/new", ["price": 3])
@@ -224,10 +224,10 @@ import Testing
     let fixture = try EngineFixture(policy: ProductionPolicy())
     try await fixture.engine.createDatabase(fixture.database)
     let query = AggregationQuery(StructuredQuery(from: [.init("c")]), [.init("", .count(upTo: nil))])
-    let refused = await failure {
+    let rejection = await failure {
       try await fixture.engine.runAggregationQuery(
         query, under: fixture.root, as: Caller(.user(id: "u", claims: [:])))
     }
-    #expect(refused?.code == .permissionDenied)
+    #expect(rejection?.code == .permissionDenied)
   }
 }

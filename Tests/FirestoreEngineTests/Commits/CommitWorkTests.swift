@@ -21,7 +21,7 @@ private struct RecordingPolicy: AccessPolicy {
 }
 
 @Suite("The work of a commit", .timeLimit(.minutes(5))) struct CommitWorkTests {
-  private static let refusal =
+  private static let rejection =
     "The writes of the commit go over more than 1048576 bytes of documents and their index entries, with 16 for each "
     + "field or element that a write goes over again. Split it into several commits."
 
@@ -54,7 +54,7 @@ private struct RecordingPolicy: AccessPolicy {
             name, [FieldTransform(FieldPath(field: "x"), .appendMissing([.integer(Int64(5_000 + index))]))]))
       }
     }
-    #expect(await failure { try await fixture.commit(append(60)) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await fixture.commit(append(60)) } == .invalidArgument(Self.rejection))
     try await fixture.commit(append(20))
     guard case .array(let elements)? = try await fixture.get("c/d")?["x"] else {
       Issue.record("no array")
@@ -69,7 +69,7 @@ private struct RecordingPolicy: AccessPolicy {
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", MapValue((0..<1_000).map { ("f\($0)", Value.integer($0)) }))
     let writes = (0..<100).map { masked(name, "f1", .integer($0)) }
-    #expect(await failure { try await fixture.commit(writes) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await fixture.commit(writes) } == .invalidArgument(Self.rejection))
     try await fixture.commit(Array(writes.prefix(30)))
     #expect(try await fixture.get("c/d")?["f1"] == 29)
   }
@@ -81,7 +81,7 @@ private struct RecordingPolicy: AccessPolicy {
     let names = try (0..<30).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }
     for name in names { try await fixture.commit([Write(.update(name, fields: ["x": bytes]))]) }
     let verifies = names.map { Write(.verify($0), precondition: .exists(true)) }
-    #expect(await failure { try await fixture.commit(verifies) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await fixture.commit(verifies) } == .invalidArgument(Self.rejection))
     try await fixture.commit(Array(verifies.prefix(15)))
   }
 
@@ -99,7 +99,7 @@ private struct RecordingPolicy: AccessPolicy {
     var changes: Int
     var entries: Int
     var entryBytes: Int
-    var refusal: FirestoreError?
+    var rejection: FirestoreError?
   }
 
   private func plan(
@@ -110,12 +110,12 @@ private struct RecordingPolicy: AccessPolicy {
       let work = CommitWork(limit: .max, written: written)
       var plan = CommitPlan(view, .automatic, .standard, work: work, recordsSteps: false)
       try plan.apply(writes)
-      var refusal: FirestoreError?
-      do { try plan.finish() } catch let error as FirestoreError { refusal = error }
+      var rejection: FirestoreError?
+      do { try plan.finish() } catch let error as FirestoreError { rejection = error }
       let entries = plan.footprint.entries.flatMap(\.self)
       return PlanOutcome(
         changes: plan.changes.count, entries: entries.count, entryBytes: entries.reduce(0) { $0 + $1.count },
-        refusal: refusal)
+        rejection: rejection)
     }.result
   }
 
@@ -123,17 +123,17 @@ private struct RecordingPolicy: AccessPolicy {
   func written() async throws {
     let fixture = try EngineFixture()
     let writes = try entryWrites(fixture)
-    let refusal = FirestoreError.invalidArgument(
+    let rejection = FirestoreError.invalidArgument(
       "The commit writes and removes more than 1048576 bytes of documents and index entries. Split it into several "
         + "commits.")
     let creation = try await plan(writes, fixture, written: 1 << 20)
-    #expect(creation.refusal == refusal)
+    #expect(creation.rejection == rejection)
     #expect((10..<16).contains(creation.changes) && creation.entryBytes <= 1 << 20, "\(creation)")
     for start in stride(from: 0, to: 40, by: 10) {
       try await fixture.commit(Array(writes[start..<start + 10]))
     }
     let deletion = try await plan(writes.map { Write(.delete($0.document)) }, fixture, written: 1 << 20)
-    #expect(deletion.refusal == refusal)
+    #expect(deletion.rejection == rejection)
     // The plan encodes the entries of the document that exceeds the limit, and then fails.
     #expect((10..<16).contains(deletion.changes) && deletion.entryBytes <= 9 << 17, "\(deletion)")
     #expect(try await fixture.check().automaticEntries == 40 * 51)
@@ -147,10 +147,10 @@ private struct RecordingPolicy: AccessPolicy {
       try await fixture.commit(Array(writes[start..<start + 10]))
     }
     let updates = writes.map { masked($0.document, "m", 1) }
-    #expect(await failure { try await fixture.commit(updates) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await fixture.commit(updates) } == .invalidArgument(Self.rejection))
     let planned = try await plan(updates, fixture)
     // Entries of the array, its elements and the new field, and the row of the collection group.
-    #expect(planned.refusal == nil && planned.changes == 40 && planned.entries == 40 * 53, "\(planned)")
+    #expect(planned.rejection == nil && planned.changes == 40 && planned.entries == 40 * 53, "\(planned)")
     try await fixture.commit(Array(updates.prefix(10)))
     #expect(try await fixture.check().automaticEntries == 40 * 51 + 10)
   }
@@ -167,7 +167,7 @@ private struct RecordingPolicy: AccessPolicy {
     try await fixture.setIndexes(configuration, untilSettled: true)
     let text = Value.string(String(repeating: "x", count: 1_400))
     func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
-    #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.rejection))
     try await fixture.set("c/d", fields(200))
     // The limit on the number of entries is checked first.
     let count = await failure { try await fixture.set("c/d", fields(50_000)) }
@@ -207,7 +207,7 @@ private struct RecordingPolicy: AccessPolicy {
     let text = Value.string(String(repeating: "x", count: 50_000))
     try await free.set("c/d", ["x": text])
     let writes = (0..<30).map { masked(name, "n", .integer($0)) }
-    #expect(await failure { try await asking.commit(writes) } == .invalidArgument(Self.refusal))
+    #expect(await failure { try await asking.commit(writes) } == .invalidArgument(Self.rejection))
     #expect(policy.seen.all.isEmpty)
     try await free.commit(writes)
     try await asking.commit([masked(name, "n", 1), masked(name, "n", 1), masked(name, "n", nil)])
@@ -226,9 +226,9 @@ private struct RecordingPolicy: AccessPolicy {
     let grow = [masked(name, "a", text), masked(name, "b", text)]
     let other = Write(.update(try fixture.name("c/none"), fields: [:]), precondition: .exists(true))
     for writes in [grow, grow + [masked(name, "n", 1)], grow + [other]] {
-      let refused = await failure { try await fixture.commit(writes) }
-      #expect(refused?.code == .invalidArgument)
-      #expect(refused?.message.hasPrefix("Document '\(name)' cannot be written because its size") == true)
+      let rejection = await failure { try await fixture.commit(writes) }
+      #expect(rejection?.code == .invalidArgument)
+      #expect(rejection?.message.hasPrefix("Document '\(name)' cannot be written because its size") == true)
     }
     #expect(await failure { try await fixture.commit([other] + grow) }?.code == .notFound)
     try await fixture.commit(grow + [masked(name, "a", nil)])

@@ -63,13 +63,14 @@ struct InvalidWrites: Sendable, CustomTestStringConvertible {
 @Suite("Rejected commits", .timeLimit(.minutes(5))) struct RejectedCommitTests {
   @Test(
     "a rejected commit ends its transaction and releases its locks", arguments: InvalidWrites.all)
-  func endsTransaction(refused: InvalidWrites) async throws {
+  func endsTransaction(invalidWrites: InvalidWrites) async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await fixture.get("c/a", .transaction(token)) == ["n": 1])
-    let writes = try refused.writes(fixture)
-    #expect(await failure { try await fixture.commit(writes, transaction: token) }?.code == refused.code)
+    let writes = try invalidWrites.writes(fixture)
+    #expect(
+      await failure { try await fixture.commit(writes, transaction: token) }?.code == invalidWrites.code)
     let database = try await fixture.engine.database(fixture.database)
     try #require(database.transactions.openCount == 0)
     // The test clock never advances, so a wait for a lock would never end.
@@ -97,10 +98,10 @@ struct InvalidWrites: Sendable, CustomTestStringConvertible {
       (fixture.database, tampered, alice),
     ]
     for (name, token, caller) in attempts {
-      let refusal = await failure {
+      let rejection = await failure {
         try await engine.commit(in: name, writes, transaction: token, as: caller)
       }
-      #expect(refusal?.code == .invalidArgument)
+      #expect(rejection?.code == .invalidArgument)
       engine.failTransaction(token, in: name, as: caller)
     }
     let write = Write(.update(try fixture.name("c/a"), fields: ["n": 1]))

@@ -56,7 +56,7 @@ import Testing
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
     stream.addTarget(WatchTarget(id: 4, fixture.selection(StructuredQuery(from: [.init("c")], limit: 1))))
-    try await eventually("both are current") {
+    try await eventually("both targets are current") {
       client.view.current == [2, 4] && !client.view.snapshots.isEmpty
     }
     let committed = try await fixture.commit([
@@ -186,13 +186,13 @@ import Testing
     let transform = FieldTransform(FieldPath(field: "n"), .increment(1))
     try await fixture.commit([Write(.transform(name, Array(repeating: transform, count: 500)))])
     #expect(try await fixture.get("c/d") == ["n": 500])
-    let refused = await failure {
+    let rejection = await failure {
       try await fixture.commit([
         Write(.transform(name, Array(repeating: transform, count: 400))),
         Write(.transform(name, Array(repeating: transform, count: 101))),
       ])
     }
-    #expect(refused?.code == .invalidArgument)
+    #expect(rejection?.code == .invalidArgument)
     #expect(try await fixture.get("c/d") == ["n": 500])
   }
 
@@ -214,17 +214,17 @@ import Testing
   @Test("a write to another database is rejected")
   func otherDatabase() async throws {
     let other = try #require(DocumentName(database: DatabaseName(project: "other"), path: "c/d"))
-    let refused = await failure { try await fixture.commit([Write(.update(other, fields: [:]))]) }
-    #expect(refused?.code == .invalidArgument)
+    let rejection = await failure { try await fixture.commit([Write(.update(other, fields: [:]))]) }
+    #expect(rejection?.code == .invalidArgument)
   }
 
   @Test("an array may have at most 19,999 distinct elements")
   func indexEntryLimit() async throws {
     func array(_ count: Int) -> MapValue { ["a": .array((0..<count).map { .integer(Int64($0)) })] }
     try await fixture.set("c/d", array(19_999))
-    let refused = await failure { try await fixture.set("c/d", array(20_000)) }
-    #expect(refused?.code == .invalidArgument)
-    #expect(refused?.message.contains("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED") == true)
+    let rejection = await failure { try await fixture.set("c/d", array(20_000)) }
+    #expect(rejection?.code == .invalidArgument)
+    #expect(rejection?.message.contains("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED") == true)
     try await fixture.set("c/same", ["a": .array(Array(repeating: 1, count: 30_000))])
   }
 
@@ -255,10 +255,10 @@ import Testing
       in: collection, id: nil, fields: ["a": 1], as: .administrator)
     #expect(made.name.id.count == 20)
     _ = try await fixture.engine.createDocument(in: collection, id: "d", fields: ["a": 1], as: .administrator)
-    let refused = await failure {
+    let rejection = await failure {
       try await fixture.engine.createDocument(in: collection, id: "d", fields: [:], as: .administrator)
     }
-    #expect(refused?.code == .alreadyExists)
+    #expect(rejection?.code == .alreadyExists)
     let updated = try await fixture.engine.updateDocument(
       try fixture.name("c/d"), fields: ["a": 2, "b": 3], updateMask: [FieldPath(field: "b")],
       mask: [FieldPath(field: "b")], as: .administrator)

@@ -86,7 +86,7 @@ struct EngineLimitTests {
       #expect(try await fixture.get("c/a", .readTime(first)) == ["n": 1])
     } else {
       // Trimming of old versions runs periodically.
-      try await eventually("the old state is gone") {
+      try await eventually("the old version is trimmed") {
         await failure { try await fixture.get("c/a", .readTime(first)) }?.code == .failedPrecondition
       }
     }
@@ -157,19 +157,19 @@ struct EngineLimitTests {
     // Adds targets in batches, because pending requests are limited, too.
     for start in stride(from: 1, through: maximum, by: 1_000) {
       try add(start...start + 999)
-      try await eventually("they are current") { client.current == start + 999 }
+      try await eventually("both targets are current") { client.current == start + 999 }
     }
     try add(maximum + 1...maximum + 1)
-    let refusal = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
-    try await eventually("one more is refused") { client.refusals == [refusal] }
+    let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
+    try await eventually("one more target is rejected") { client.rejections == [rejection] }
     // A change reaches the right one of many targets; removing a target frees its slot.
     let seen = client.changes
     try await fixture.set("c/d7", ["n": 1])
-    try await eventually("the change is there") { client.changes == seen + 1 }
+    try await eventually("the change arrives") { client.changes == seen + 1 }
     stream.removeTarget(7)
     try add(maximum + 1...maximum + 1)
-    try await eventually("there is room again") { client.current == maximum + 1 }
-    #expect(client.refusals == [refusal])
+    try await eventually("a slot is free") { client.current == maximum + 1 }
+    #expect(client.rejections == [rejection])
     stream.close()
   }
 
@@ -192,7 +192,7 @@ struct EngineLimitTests {
     _ = try await fixture.begin()
     #expect(await failure { try await fixture.begin() }?.code == .resourceExhausted)
     fixture.clock.advance(by: limits.transactionIdle + 1)
-    try await eventually("all have ended") { table.openCount == 0 }
+    try await eventually("all transactions have ended") { table.openCount == 0 }
     _ = try await fixture.begin()
   }
 }
@@ -202,7 +202,7 @@ private final class TargetCounter: WatchOutput {
   private struct Seen {
     var current = 0
     var changes = 0
-    var refusals: [FirestoreError] = []
+    var rejections: [FirestoreError] = []
   }
 
   private let seen = Guarded(Seen())
@@ -211,14 +211,14 @@ private final class TargetCounter: WatchOutput {
   var current: Int { seen.withLock { $0.current } }
   /// The number of document changes received.
   var changes: Int { seen.withLock { $0.changes } }
-  var refusals: [FirestoreError] { seen.withLock { $0.refusals } }
+  var rejections: [FirestoreError] { seen.withLock { $0.rejections } }
 
   func send(_ responses: [WatchResponse]) async throws {
     seen.withLock { seen in
       for response in responses {
         switch response {
         case .targetChange(let change) where change.kind == .current: seen.current += change.targetIDs.count
-        case .targetChange(let change): if let cause = change.cause { seen.refusals.append(cause) }
+        case .targetChange(let change): if let cause = change.cause { seen.rejections.append(cause) }
         case .documentChange: seen.changes += 1
         default: break
         }
@@ -226,5 +226,5 @@ private final class TargetCounter: WatchOutput {
     }
   }
 
-  func fail(_ error: FirestoreError) async { seen.withLock { $0.refusals.append(error) } }
+  func fail(_ error: FirestoreError) async { seen.withLock { $0.rejections.append(error) } }
 }

@@ -22,7 +22,7 @@ import Testing
   }
 
   /// A store that can be reopened and trimmed.
-  struct Reopened {
+  struct ReopenableStore {
     let isEmbedded: Bool
     let clock = Clock()
     private let memory = MemoryEngine()
@@ -59,20 +59,20 @@ import Testing
     "sessions that begin after two idle hours have current read times and survive the next commit",
     arguments: [false, true])
   func afterIdleHours(isEmbedded: Bool) async throws {
-    let place = try Reopened(isEmbedded: isEmbedded)
-    let (store, trim) = try await place.open()
+    let storage = try ReopenableStore(isEmbedded: isEmbedded)
+    let (store, trim) = try await storage.open()
     let fixture = try EngineFixture(store: store)
     for id in ["a", "b", "d"] { try await fixture.set(ResourcePath(["c", id]), ["n": 1]) }
-    place.clock.move(hours: 2)
-    let silent = place.clock.now
+    storage.clock.move(hours: 2)
+    let idleTime = storage.clock.now
 
     // A query's read time is the time of its execution.
     let times = Collected<Timestamp>()
     try await fixture.engine.runQuery(
       Query(parent: fixture.root, StructuredQuery(from: [.init("c")])), as: .administrator
     ) { times.append($0.readTime) }
-    #expect(try #require(times.all.first) >= silent)
-    #expect(try await Self.readTime(fixture, "c/a") >= silent)
+    #expect(try #require(times.all.first) >= idleTime)
+    #expect(try await Self.readTime(fixture, "c/a") >= idleTime)
 
     let readOnly = try await fixture.begin(.readOnly())
     let optimistic = try await fixture.begin(.readWrite(concurrency: .optimistic))
@@ -86,8 +86,8 @@ import Testing
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
-    #expect(try #require(client.view.snapshots.first?.time) >= silent)
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
+    #expect(try #require(client.view.snapshots.first?.time) >= idleTime)
     let token = client.view.token
     stream.close()
 
@@ -109,7 +109,7 @@ import Testing
     resumed.addTarget(
       WatchTarget(
         id: 2, fixture.selection(StructuredQuery(from: [.init("c")])), start: .resumeToken(token)))
-    try await eventually("it is current") { !second.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !second.view.snapshots.isEmpty }
     #expect(second.view.resets == 0)
     resumed.close()
     try await store.close()
@@ -119,10 +119,10 @@ import Testing
     "commit versions exceed every earlier read time, over restarts and clocks that are set back",
     arguments: [false, true])
   func timesRise(isEmbedded: Bool) async throws {
-    let place = try Reopened(isEmbedded: isEmbedded)
+    let storage = try ReopenableStore(isEmbedded: isEmbedded)
     var last = Timestamp.epoch
     for round in 0..<4 {
-      let (store, _) = try await place.open()
+      let (store, _) = try await storage.open()
       let fixture = try EngineFixture(store: store)
       if round > 0 { #expect(try await Self.readTime(fixture, "c/d") >= last) }
       // Each round has a change and three commits that change nothing, with reads between them.
@@ -135,14 +135,14 @@ import Testing
       for write in writes {
         let committed = try #require(try await fixture.commit([write]).commitTime)
         #expect(committed > last)
-        place.clock.move(hours: 1)
+        storage.clock.move(hours: 1)
         let read = try await Self.readTime(fixture, "c/d")
         #expect(read >= committed)
         #expect(try await Self.readTime(fixture, "c/d") == read)
         last = read
       }
       try await store.close()
-      place.clock.move(hours: round.isMultiple(of: 2) ? -24 : 1)
+      storage.clock.move(hours: round.isMultiple(of: 2) ? -24 : 1)
     }
   }
 

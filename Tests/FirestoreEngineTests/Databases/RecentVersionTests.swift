@@ -30,7 +30,7 @@ import Testing
         _ = try await rows.execute(validating: nil) { _ in block() }
       }
     }
-    try await eventually("the store is held up") { gate.withLock { $0.isHeld } }
+    try await eventually("the store is blocked") { gate.withLock { $0.isHeld } }
     // A minute needs a new version, and the history must keep the current one.
     now.withLock { $0 += 60_000_000 }
     var last = acknowledged
@@ -48,7 +48,7 @@ import Testing
     _ = try await writing.value
     subscription?.cancel()
     let resumed = Version(microseconds: now.withLock { $0 }).timestamp
-    try await eventually("reads are of their time") {
+    try await eventually("read times are current") {
       let read = try await fixture.engine.getDocument(try fixture.name("c/d"), as: .administrator)
       return read.readTime >= resumed
     }

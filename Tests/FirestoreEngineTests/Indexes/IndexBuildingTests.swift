@@ -55,7 +55,7 @@ import Testing
         try #require(report.isConsistent, "seed \(seed): \(report)")
       }
       let indexes = try await fixture.engine.database(fixture.database).indexes
-      try await eventually("the indexes are settled") {
+      try await eventually("the old entries are removed") {
         fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
         return indexes.current.state.phase == .settled
       }
@@ -79,7 +79,7 @@ import Testing
     let indexes = try await first.engine.database(first.database).indexes
     try await first.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
-    try await eventually("some of it is done") { indexes.current.state.progress.documents > 0 }
+    try await eventually("some documents are indexed") { indexes.current.state.progress.documents > 0 }
     await first.engine.shutDown()
     let second = try EngineFixture(store: store)
     let again = try await second.engine.database(second.database).indexes
@@ -110,7 +110,7 @@ import Testing
     store.rejectCommits(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
-    try await eventually("it waits") { fixture.clock.sleepers > 0 }
+    try await eventually("the builder waits") { fixture.clock.sleepers > 0 }
     #expect(indexes.current.state.phase == .building)
     try await eventually("the index is built") {
       fixture.clock.advance(by: 1_000_000)
@@ -122,7 +122,7 @@ import Testing
     // A builder whose commits always fail still stops with the engine.
     store.rejectCommits(.max, after: 1)
     try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
-    try await eventually("it waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
+    try await eventually("the builder waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
     await fixture.engine.shutDown()
   }
 

@@ -67,7 +67,7 @@ import Testing
   @Test("strict mode rejects a query until the indexes that its errors link to exist")
   func strictMode() async throws {
     var valid = 0
-    var refused = 0
+    var rejections = 0
     var seed: UInt64 = 0
     while valid < Self.count / 8 {
       seed += 1
@@ -88,7 +88,7 @@ import Testing
             #expect(found == expected, "seed \(seed): \(query.structured)\n\(configuration)\n\(documents)")
             break
           } catch let error as FirestoreError where error.code == .failedPrecondition && attempt < 40 {
-            refused += 1
+            rejections += 1
             let message = error.message
             let before = configuration
             guard configuration.add(linkedFrom: message), configuration != before else {
@@ -100,6 +100,6 @@ import Testing
         }
       }
     }
-    #expect(refused > valid / 4, "\(refused) refusals in \(valid) queries")
+    #expect(rejections > valid / 4, "\(rejections) refusals in \(valid) queries")
   }
 }

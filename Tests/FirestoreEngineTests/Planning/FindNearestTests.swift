@@ -137,7 +137,7 @@ import Testing
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 1, fixture.selection(Self.nearest([1, 0], .cosine))))
-    try await eventually("the target is refused") { client.view.removed[1]??.code == .invalidArgument }
+    try await eventually("the target is rejected") { client.view.removed[1]??.code == .invalidArgument }
     for bad in [Self.nearest([1], .cosine, at: "__d__"), Self.nearest([1], .cosine, limit: 1001)] {
       #expect(await failure { try await fixture.query(bad) }?.code == .invalidArgument)
     }

@@ -120,10 +120,10 @@ import Testing
     #expect(
       try await list(ListDocumentsRequest(parent: fixture.root, pageSize: 2, showMissing: true))
         == [["c/a", "c/m?"], ["c/n?", "d/p?"]])
-    let refused = await failure {
+    let rejection = await failure {
       try await list(ListDocumentsRequest(parent: fixture.root, orderBy: "n", showMissing: true))
     }
-    #expect(refused?.code == .invalidArgument)
+    #expect(rejection?.code == .invalidArgument)
   }
 
   @Test("a page token is valid only for its own request, with any page size")

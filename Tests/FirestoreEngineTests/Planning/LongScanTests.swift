@@ -156,7 +156,7 @@ struct LongScanTests {
       if let rows { store.once(rows) { stream.close() } }
       stream.addTarget(target)
       if rows == nil {
-        try await eventually("it is current") { !client.view.snapshots.isEmpty }
+        try await eventually("the target is current") { !client.view.snapshots.isEmpty }
         stream.close()
       }
       try await eventually("the stream has ended") { hub.streamCount == 0 }

@@ -158,8 +158,8 @@ import Testing
       _ = try await fixture.query(query, .transaction(token))
       try await fixture.set(path, ["n": 1])
       let write = Write(.update(try fixture.name("other/one"), fields: [:]))
-      let refused = await failure { try await fixture.commit([write], transaction: token) }
-      #expect(refused?.code == (conflicts ? .aborted : nil), "\(path)")
+      let rejection = await failure { try await fixture.commit([write], transaction: token) }
+      #expect(rejection?.code == (conflicts ? .aborted : nil), "\(path)")
     }
   }
 

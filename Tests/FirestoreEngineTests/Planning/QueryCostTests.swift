@@ -100,10 +100,10 @@ import Testing
       orderBy: [.init(Self.a), .init(Self.b, .descending)])
     // The runs of each value fit separately, but not together.
     #expect(try await run(query, sortBytes: 200_000) == 600)
-    let refused = await failure { try await run(query, sortBytes: 50_000) }
-    #expect(refused?.code == .failedPrecondition)
-    #expect(refused?.message.hasPrefix("The query requires an index.") == true)
-    #expect(refused?.message.contains("collection c on (a ASC, b DESC, __name__ DESC)") == true)
+    let rejection = await failure { try await run(query, sortBytes: 50_000) }
+    #expect(rejection?.code == .failedPrecondition)
+    #expect(rejection?.message.hasPrefix("The query requires an index.") == true)
+    #expect(rejection?.message.contains("collection c on (a ASC, b DESC, __name__ DESC)") == true)
     // A limit keeps only the first results in memory.
     query.limit = 20
     #expect(try await run(query, sortBytes: 50_000) == 20)
@@ -125,9 +125,9 @@ import Testing
         ResourcePath(["c", "d\(index)"]), ["a": 1, "b": .integer(Int64(index % 7)), "x": bytes])
     }
     var query = StructuredQuery(from: [.init("c")], orderBy: [.init(Self.a), .init(Self.b, .descending)])
-    let refused = await failure { try await fixture.query(query) }
-    #expect(refused?.code == .failedPrecondition)
-    #expect(refused?.message.contains("64 MiB") == true)
+    let rejection = await failure { try await fixture.query(query) }
+    #expect(rejection?.code == .failedPrecondition)
+    #expect(rejection?.message.contains("64 MiB") == true)
     query.limit = 3
     #expect(try await fixture.query(query).count == 3)
     query.orderBy = [.init(Self.a)]

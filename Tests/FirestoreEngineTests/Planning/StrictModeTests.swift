@@ -41,7 +41,7 @@ import Testing
       let error = await failure { try await fixture.query(query) }
       #expect(error == nil, "\(query): \(String(describing: error))")
     }
-    let refused: [StructuredQuery] = [
+    let rejectedQueries: [StructuredQuery] = [
       Self.query([Self.on("a", .equal)], [.init(Self.b)]),
       Self.query([Self.on("a", .equal), Self.on("b", .greaterThan)]),
       Self.query([], [.init(Self.a), .init(Self.b)]),
@@ -52,7 +52,7 @@ import Testing
       Self.query([], [.init(Self.a), .init(.documentID, .descending)]),
       Self.query([Self.on("a", .equal)], group: true), Self.query([], [.init(Self.a)], group: true),
     ]
-    for query in refused {
+    for query in rejectedQueries {
       #expect(await failure { try await fixture.query(query) }?.code == .failedPrecondition, "\(query)")
       let aggregation = AggregationQuery(query, [.init("n", .count(upTo: nil))])
       let error = await failure {
@@ -213,7 +213,7 @@ import Testing
     let query = Self.query([Self.on("a", .equal)], [.init(Self.b)])
     stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
     stream.addTarget(WatchTarget(id: 4, fixture.selection(Self.query())))
-    try await eventually("the other is current") { client.view.current == [4] }
+    try await eventually("the other target is current") { client.view.current == [4] }
     let cause = try #require(client.view.removed[2] ?? nil)
     #expect(cause.code == .failedPrecondition && cause.message.contains("create_composite="))
     var configuration = IndexConfiguration()
@@ -221,7 +221,7 @@ import Testing
     #expect(isLinked)
     try await fixture.setIndexes(configuration)
     stream.addTarget(WatchTarget(id: 6, fixture.selection(query)))
-    try await eventually("it is served") { client.view.current == [4, 6] }
+    try await eventually("the target is served") { client.view.current == [4, 6] }
   }
 
   @Test("a nearest-neighbour query requires its vector index")

@@ -152,8 +152,8 @@ import Testing
       let expected = reference.aggregates(query, operators)
       #expect(try await Self.aggregates(sortable, query, operators) == expected, "query \(index)")
       #expect(expected.last == 30)
-      let refused = await failure { try await Self.aggregates(unsortable, query, [.sum(Self.n)]) }
-      #expect(refused?.code == .failedPrecondition, "query \(index)")
+      let rejection = await failure { try await Self.aggregates(unsortable, query, [.sum(Self.n)]) }
+      #expect(rejection?.code == .failedPrecondition, "query \(index)")
     }
   }
 
@@ -176,7 +176,7 @@ import Testing
       }
     }
     func allCurrent(_ client: WatchClient) async throws -> WatchClient.View {
-      try await eventually("all have what they ask for") {
+      try await eventually("all targets have their results") {
         client.view.added.count + client.view.removals.count == Self.queries.count
           && client.view.snapshots.last?.documents.count == client.view.added.count
       }
@@ -215,12 +215,12 @@ import Testing
         var query = structured
         query.findNearest = FindNearest(
           field: FieldPath(field: "v"), vector: [1, 2], measure: measure, limit: limit)
-        let expected = found.enumerated().compactMap { place, one -> (Double, Int, ResourcePath)? in
+        let expected = found.enumerated().compactMap { position, one -> (Double, Int, ResourcePath)? in
           guard case .vector(let v)? = one.fields["v"] else { return nil }
           let distance =
             measure == .euclidean
             ? (v[0] - 1) * (v[0] - 1) + (v[1] - 2) * (v[1] - 2) : -(v[0] + 2 * v[1])
-          return (distance, place, one.path)
+          return (distance, position, one.path)
         }.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.prefix(limit).map(\.2)
         // Truncated index entries do not determine the order of their documents.
         if index == 1 {
@@ -334,7 +334,7 @@ import Testing
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(1_000))))
     stream.addTarget(WatchTarget(id: 4, fixture.selection(StructuredQuery(from: [.init("c")]))))
-    try await eventually("both are current") {
+    try await eventually("both targets are current") {
       client.view.current == [2, 4] && client.view.snapshots.last?.documents.count == 2
     }
     client.block(true)
@@ -354,7 +354,7 @@ import Testing
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(20))))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     let last = try await Self.fill(fixture, 0..<500, odd: 1)
     let documents = try await client.snapshot(at: last)[2] ?? [:]
     #expect(Set(documents.keys) == Set((480..<500).map { ResourcePath(["c", "d\(10_000 + $0)"]) }))

@@ -44,11 +44,11 @@ struct EngineFixture: Sendable {
     try await eventually("the indexes are built") { indexes.current.state.phase != .building }
     // A read uses an index once its ready state is durable, which is later than its sequencing.
     let since = indexes.current.state.composites.compactMap(\.readySince).max() ?? 0
-    try await eventually("their state is durable") {
+    try await eventually("the ready state is durable") {
       database.rows.latestVersion >= Version(microseconds: since)
     }
     guard untilSettled else { return }
-    try await eventually("the indexes are settled") {
+    try await eventually("the old entries are removed") {
       clock.advance(by: EngineLimits.standard.transactionTotal)
       return indexes.current.state.phase == .settled
     }

@@ -166,8 +166,8 @@ struct ReferenceEvaluator {
     /// Compares the document with a cursor: negative before it, positive after it.
     func sign(_ cursor: Cursor) -> Int {
       for (order, bound) in zip(orders, cursor.values) {
-        guard let mine = value(path, fields, order.field) else { return 0 }
-        let sign = Self.compare(mine, bound)
+        guard let documentValue = value(path, fields, order.field) else { return 0 }
+        let sign = Self.compare(documentValue, bound)
         if sign != 0 { return order.direction == .ascending ? sign : -sign }
       }
       return 0

@@ -72,8 +72,8 @@ extension WatchClient.View {
     case .documentChange(let document, let targets, let removedTargets):
       for id in targets {
         if !added.contains(id) { violations.append("a document before ADD of \(id)") }
-        if let held = documents[id]?[document.name.path], held.updateTime == document.updateTime,
-          held.createTime == document.createTime
+        if let cached = documents[id]?[document.name.path], cached.updateTime == document.updateTime,
+          cached.createTime == document.createTime
         {
           violations.append("\(document.name.path) twice in \(id)")
         }

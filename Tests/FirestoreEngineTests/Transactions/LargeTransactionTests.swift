@@ -58,10 +58,10 @@ import Testing
     }
     // The transaction locks each document and range that it read, and nothing else.
     try await fixture.set("q/free", ["n": 3_000])
-    let held = Task { [fixture] in await failure { try await fixture.set("q/held", ["n": 2_999]) } }
+    let phantom = Task { [fixture] in await failure { try await fixture.set("q/held", ["n": 2_999]) } }
     try await eventually("the phantom waits") { fixture.clock.sleepers >= 2 }
     try await fixture.commit([Write(.update(try fixture.name("r/result"), fields: [:]))], transaction: token)
-    #expect(await held.value == nil)
+    #expect(await phantom.value == nil)
   }
 
   @Test("a transaction above the read limit is rejected; other transactions continue")
@@ -70,8 +70,8 @@ import Testing
     let names = try names(0..<EngineLimits.batchGetNames)
     #expect(try await read(names, token) == names.count)
     #expect(try await read(try self.names(100_000..<200_000), token) == 100_000)
-    let refused = await failure { try await read(try self.names(200_000..<300_000), token) }
-    #expect(refused == .invalidArgument("Transaction too big. Decrease transaction size."))
+    let rejection = await failure { try await read(try self.names(200_000..<300_000), token) }
+    #expect(rejection == .invalidArgument("Transaction too big. Decrease transaction size."))
     // Repeated reads of one document count once.
     for _ in 0..<10 { _ = try await fixture.get("c/d1", .transaction(token)) }
     let other = try await fixture.begin()
@@ -86,8 +86,8 @@ import Testing
     let many = [[DocumentName]](repeating: one, count: EngineLimits.batchGetNames + 1).flatMap { $0 }
     let token = try await fixture.begin()
     #expect(try await read(many, token) == 1)
-    let refused = await failure { try await read(try names(0..<EngineLimits.batchGetNames + 1), token) }
-    #expect(refused == .invalidArgument("At most 100000 documents can be read at once."))
+    let rejection = await failure { try await read(try names(0..<EngineLimits.batchGetNames + 1), token) }
+    #expect(rejection == .invalidArgument("At most 100000 documents can be read at once."))
   }
 
   @Test("a query's reads count against the limit page by page; a read-only transaction records none")

@@ -8,22 +8,22 @@ import Testing
 
 /// A model of the lock rules without regard to cost.
 private struct ModelLocks {
-  struct Held {
+  struct HeldLocks {
     var mode: LockTable.Mode
     var keys: [Key] = []
-    var asked: [KeyRange] = []
+    var requested: [KeyRange] = []
     var scanned: [KeyRange] = []
-    var ranges: [KeyRange] { asked + scanned }
+    var ranges: [KeyRange] { requested + scanned }
   }
 
-  var held: [LockTable.Owner: Held] = [:]
-  var flights: [UInt64: LockTable.Footprint] = [:]
+  var locks: [LockTable.Owner: HeldLocks] = [:]
+  var inFlight: [UInt64: LockTable.Footprint] = [:]
   var queue: [(id: UInt64, request: LockTable.Request, deadline: UInt64)] = []
 
   func isBlocked(_ request: LockTable.Request, at position: Int) -> Bool {
     switch request {
     case .read(let read):
-      for (owner, other) in held where owner != read.owner {
+      for (owner, other) in locks where owner != read.owner {
         let excludes = other.mode == .exclusive || read.mode == .exclusive
         if excludes, read.keys.contains(where: { other.keys.contains($0) }) { return true }
         if excludes, intersects(read.keys, other.ranges) { return true }
@@ -33,10 +33,10 @@ private struct ModelLocks {
           return true
         }
       }
-      for flight in flights.values where read.keys.contains(where: { flight.keys.contains($0) }) {
+      for flight in inFlight.values where read.keys.contains(where: { flight.keys.contains($0) }) {
         return true
       }
-      for flight in flights.values where intersects(all(flight), read.ranges) { return true }
+      for flight in inFlight.values where intersects(all(flight), read.ranges) { return true }
       if holdsAll(read) { return false }
       for waiter in queue[..<position] {
         guard case .read(let other) = waiter.request, other.owner != read.owner,
@@ -53,7 +53,7 @@ private struct ModelLocks {
       return false
     case .write(let write):
       let (owner, footprint) = (write.owner, write.footprint)
-      for (holder, other) in held where holder != owner {
+      for (holder, other) in locks where holder != owner {
         if footprint.keys.contains(where: { other.keys.contains($0) }) { return true }
         if intersects(all(footprint), other.ranges) { return true }
       }
@@ -82,9 +82,9 @@ private struct ModelLocks {
   }
 
   private func holdsAll(_ read: LockTable.ReadRequest) -> Bool {
-    guard let own = held[read.owner] else { return false }
+    guard let own = locks[read.owner] else { return false }
     return read.keys.allSatisfy { own.keys.contains($0) }
-      && read.ranges.allSatisfy { own.asked.contains($0) || covers(own.scanned, $0) }
+      && read.ranges.allSatisfy { own.requested.contains($0) || covers(own.scanned, $0) }
   }
 
   private func all(_ footprint: LockTable.Footprint) -> [Key] {
@@ -109,9 +109,9 @@ private struct ModelLocks {
   mutating func take(_ request: LockTable.Request) {
     switch request {
     case .read(let read):
-      held[read.owner, default: Held(mode: read.mode)].keys += read.keys
-      held[read.owner]?.asked += read.ranges
-    case .write(let write): flights[write.writer] = write.footprint
+      locks[read.owner, default: HeldLocks(mode: read.mode)].keys += read.keys
+      locks[read.owner]?.requested += read.ranges
+    case .write(let write): inFlight[write.writer] = write.footprint
     case .turn: break
     }
   }
@@ -172,7 +172,7 @@ private struct ModelLocks {
     var source = RandomRanges(seed: seed + 100)
     func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
     var state = LockTable.State()
-    var plain = ModelLocks()
+    var model = ModelLocks()
     var next: UInt64 = 1
     let owners = (1...6).map { LockTable.Owner(id: $0, age: $0) }
     func mode(_ owner: LockTable.Owner) -> LockTable.Mode { owner.id > 4 ? .exclusive : .shared }
@@ -189,7 +189,7 @@ private struct ModelLocks {
             owner: owner, mode: mode(owner), keys: (0..<below(3)).map { _ in source.key() },
             ranges: (0..<below(2)).map { _ in source.filledRange() })
           let moment = UInt64(below(4))
-          let writes = plain.writes(meeting: read, endingBy: moment)
+          let writes = model.writes(meeting: read, endingBy: moment)
           #expect(state.writes(meeting: read, endingBy: moment) == writes)
           request = writes.isEmpty || below(2) == 0 ? .read(read) : .turn(owner, after: writes)
         } else {
@@ -200,54 +200,54 @@ private struct ModelLocks {
             LockTable.WriteRequest(writer: id, owner: below(2) == 0 ? nil : owner, footprint: footprint))
         }
         let deadline = UInt64(below(4))
-        let isBlocked = plain.isBlocked(request, at: plain.queue.count)
+        let isBlocked = model.isBlocked(request, at: model.queue.count)
         if let witness = state.blocker(of: request, before: id) {
           #expect(isBlocked)
           let waiter = LockTable.Waiter(id: id, request: request, deadline: deadline) { _ in }
           state.append(waiter, witness: witness)
-          plain.queue.append((id, request, deadline))
+          model.queue.append((id, request, deadline))
         } else {
           #expect(!isBlocked)
           state.take(request, from: id)
-          plain.take(request)
+          model.take(request)
           if let owner = request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
         }
       case 4..<6:
-        guard let writer = plain.flights.keys.sorted().first else { continue }
+        guard let writer = model.inFlight.keys.sorted().first else { continue }
         state.leave(writer)
         granted = state.grant(after: .footprint(writer)).map(\.id)
-        plain.flights[writer] = nil
+        model.inFlight[writer] = nil
       case 6:
-        guard let waiter = plain.queue.randomElement(using: &source.random) else { continue }
+        guard let waiter = model.queue.randomElement(using: &source.random) else { continue }
         let found = state.remove(waiter: waiter.id)
         let removed = try #require(found)
-        plain.queue.removeAll { $0.id == waiter.id }
+        model.queue.removeAll { $0.id == waiter.id }
         granted = state.grant(after: removed.blocker).map(\.id)
       case 7:
         let owner = owners[below(owners.count)]
-        guard let range = plain.held[owner]?.asked.last else { continue }
+        guard let range = model.locks[owner]?.requested.last else { continue }
         let part = KeyRange(start: range.start, end: below(2) == 0 ? range.end : range.start + [1])
         let isInside =
           range.end.map { end in part.end.map { !end.lexicographicallyPrecedes($0) } ?? false } ?? true
         let scanned = isInside ? part : range
         state.narrow(range, to: scanned, for: owner)
         granted = state.grant(after: .owner(owner)).map(\.id)
-        plain.held[owner]?.asked.removeLast()
-        plain.held[owner]?.scanned.append(scanned)
+        model.locks[owner]?.requested.removeLast()
+        model.locks[owner]?.scanned.append(scanned)
       default:
         let owner = owners[below(owners.count)]
         state.release(owner)
         granted = state.grant(after: .owner(owner)).map(\.id)
-        plain.held[owner] = nil
+        model.locks[owner] = nil
       }
-      #expect(granted.sorted() == plain.grantAll().sorted())
-      #expect(Set(state.waiters.keys) == Set(plain.queue.map(\.id)))
+      #expect(granted.sorted() == model.grantAll().sorted())
+      #expect(Set(state.waiters.keys) == Set(model.queue.map(\.id)))
     }
-    for waiter in plain.queue { _ = state.remove(waiter: waiter.id) }
+    for waiter in model.queue { _ = state.remove(waiter: waiter.id) }
     for owner in owners { state.release(owner) }
     #expect(state.waitingKeys.isEmpty && state.waitingRanges.isEmpty && state.watchers.isEmpty)
     #expect(state.waitingWrites.isEmpty && state.waitingTurns == 0 && state.waiters.isEmpty)
-    for writer in plain.flights.keys { state.leave(writer) }
+    for writer in model.inFlight.keys { state.leave(writer) }
     #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
     #expect(state.footprints.isEmpty && state.places.isEmpty && state.owned.isEmpty)
   }

@@ -102,22 +102,22 @@ struct RandomRanges {
     var source = RandomRanges(seed: 6)
     let keys = (0..<400).map { _ in source.key() }
     for _ in 0..<100 {
-      var held = HeldRanges()
+      var union = HeldRanges()
       var list: [KeyRange] = []
       for id in 0..<25 {
         let range = source.filledRange()
         list.append(range)
-        let covered = held.covers(range)
-        let added = held.absorbing(range)
+        let covered = union.covers(range)
+        let added = union.absorbing(range)
         #expect(covered == (added == nil))
         if let (merged, absorbed) = added {
-          held.replace(absorbed, with: HeldRanges.Entry(range: merged, id: UInt64(id)))
+          union.replace(absorbed, with: HeldRanges.Entry(range: merged, id: UInt64(id)))
         }
         for key in keys {
           #expect(
-            held.entries.count { $0.range.contains(key) } == (list.contains { $0.contains(key) } ? 1 : 0))
+            union.entries.count { $0.range.contains(key) } == (list.contains { $0.contains(key) } ? 1 : 0))
         }
-        for (a, b) in zip(held.entries, held.entries.dropFirst()) {
+        for (a, b) in zip(union.entries, union.entries.dropFirst()) {
           let end = try #require(a.range.end)
           #expect(end.lexicographicallyPrecedes(b.range.start))
         }

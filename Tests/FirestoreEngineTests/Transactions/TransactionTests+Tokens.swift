@@ -14,8 +14,8 @@ extension TransactionTests {
     #expect(try await read("c/d", token) == 1)
     try await fixture.set("c/d", ["n": 5])
     #expect(try await read("c/d", token) == 1)
-    let refused = await failure { try await fixture.commit([try set("c/d", 2)], transaction: token) }
-    #expect(refused?.code == .aborted)
+    let rejection = await failure { try await fixture.commit([try set("c/d", 2)], transaction: token) }
+    #expect(rejection?.code == .aborted)
     #expect(try await number("c/d") == 5)
     let other = try await fixture.begin(.readWrite(concurrency: .optimistic))
     let query = StructuredQuery(from: [.init("c")])
@@ -39,8 +39,8 @@ extension TransactionTests {
     #expect(try await read("c/d", token) == 1)
     try await fixture.commit([], transaction: token)
     let second = try await fixture.begin(.readOnly())
-    let refused = await failure { try await fixture.commit([try set("c/d", 3)], transaction: second) }
-    #expect(refused == .invalidArgument("Cannot modify entities in a read-only transaction."))
+    let rejection = await failure { try await fixture.commit([try set("c/d", 3)], transaction: second) }
+    #expect(rejection == .invalidArgument("Cannot modify entities in a read-only transaction."))
     let after = await failure { try await read("c/d", second) }
     #expect(after?.message == TransactionTable.expired)
   }

@@ -48,7 +48,7 @@ extension TransactionTests {
     }
     try await eventually("the write waits") { fixture.clock.sleepers == 2 }
     fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
-    try await eventually("the write goes on") { isDone.withLock { $0 } }
+    try await eventually("the write resumes") { isDone.withLock { $0 } }
     write.cancel()
     #expect(database.transactions.openCount == 0)
   }

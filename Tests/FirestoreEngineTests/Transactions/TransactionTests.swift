@@ -204,8 +204,8 @@ import Testing
     _ = try await read("c/b", younger)
     let waiting = Task { [fixture] in try await fixture.commit([try self.set("c/b", 1)], transaction: older) }
     try await eventually("the older waits") { fixture.clock.sleepers >= 2 }
-    let refused = await failure { try await fixture.commit([try set("c/a", 1)], transaction: younger) }
-    #expect(refused?.code == .aborted)
+    let rejection = await failure { try await fixture.commit([try set("c/a", 1)], transaction: younger) }
+    #expect(rejection?.code == .aborted)
     _ = try await waiting.value
     #expect(try await number("c/b") == 1)
   }

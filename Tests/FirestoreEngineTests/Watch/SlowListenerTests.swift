@@ -75,7 +75,7 @@ import Testing
       from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)], offset: 3, limit: 40)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(all)))
     stream.addTarget(WatchTarget(id: 4, fixture.selection(limited)))
-    try await eventually("they are current") {
+    try await eventually("both targets are current") {
       client.view.current == [2, 4] && !client.view.snapshots.isEmpty
     }
     client.block(true)
@@ -119,7 +119,7 @@ import Testing
       let stream = try await fixture.watch(client)
       stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
       stream.addTarget(WatchTarget(id: 4, fixture.selection(limited)))
-      try await eventually("it is current") {
+      try await eventually("the target is current") {
         client.view.current == [2, 4] && !client.view.snapshots.isEmpty
       }
     }
@@ -157,7 +157,7 @@ import Testing
     let stream = try await fixture.watch(client)
     let names = try (0..<100_000).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }
     stream.addTarget(WatchTarget(id: 2, .documents(names)))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     client.block(true)
     var last = Timestamp.epoch
     for start in stride(from: 90_000, to: 94_000, by: 500) {
@@ -178,11 +178,13 @@ import Testing
     let query = fixture.selection(StructuredQuery(from: [.init("c")]))
     stream.addTarget(WatchTarget(id: 2, query, bytes: EngineLimits.streamTargetBytes - 10))
     stream.addTarget(WatchTarget(id: 4, query, bytes: 100))
-    try await eventually("the second is refused") { client.view.removed[4]??.code == .resourceExhausted }
+    try await eventually("the second target is rejected") {
+      client.view.removed[4]??.code == .resourceExhausted
+    }
     #expect(client.view.current == [2])
     stream.removeTarget(2)
     stream.addTarget(WatchTarget(id: 4, query, bytes: 100))
-    try await eventually("there is room again") { client.view.current == [4] }
+    try await eventually("a slot is free") { client.view.current == [4] }
     client.block(true)
     for id in Int32(10)..<20 { stream.addTarget(WatchTarget(id: id, query, bytes: 10 << 20)) }
     client.block(false)
@@ -199,14 +201,14 @@ import Testing
     client.block(true)
     // The blocked client does not accept the response, so later requests stay pending.
     stream.removeTarget(99)
-    try await eventually("it is under way") { !stream.hasCommands }
+    try await eventually("the request is in progress") { !stream.hasCommands }
     for id in Int32(2)..<12 { stream.addTarget(WatchTarget(id: id, query, bytes: 5_000)) }
     // Requests that are already accepted count as targets.
-    try await eventually("all count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
+    try await eventually("all requests count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
     client.block(false)
-    try await eventually("all are current") { client.view.current.count == 10 }
+    try await eventually("all targets are current") { client.view.current.count == 10 }
     for id in Int32(2)..<12 { stream.removeTarget(id) }
-    try await eventually("nothing is left") { stream.heldBytes == 0 }
+    try await eventually("all bytes are released") { stream.heldBytes == 0 }
   }
 
   @Test("a change in a limited listener costs the rows that move, not the complete window")
@@ -227,7 +229,7 @@ import Testing
     let query = StructuredQuery(
       from: [.init("c")], orderBy: [.init(FieldPath(field: "a"))], offset: 10, limit: 1_000)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     _ = store.takeCount()
     // A deletion before the window moves one document in at each end. An insertion moves one out at each end.
     for change in [nil, ["a": .integer(3), "b": 1], nil] as [MapValue?] {

@@ -16,15 +16,17 @@ extension WatchTests {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client, as: .anonymous)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { client.view.current == [2] && !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") {
+      client.view.current == [2] && !client.view.snapshots.isEmpty
+    }
     try await fixture.set("flags/open", ["on": false])
-    try await eventually("it is taken away") { client.view.removed[2]??.code == .permissionDenied }
+    try await eventually("the target is removed") { client.view.removed[2]??.code == .permissionDenied }
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is refused") { client.view.removed[4]??.code == .permissionDenied }
-    let refused = await failure {
+    try await eventually("the target is rejected") { client.view.removed[4]??.code == .permissionDenied }
+    let rejection = await failure {
       try await fixture.engine.getDocument(try fixture.name("c/a"), as: .anonymous)
     }
-    #expect(refused?.code == .permissionDenied)
+    #expect(rejection?.code == .permissionDenied)
     let write = Write(.update(try fixture.name("c/a"), fields: ["x": 1]))
     let unwritten = await failure {
       try await fixture.engine.commit(in: fixture.database, [write], as: .anonymous)
@@ -46,14 +48,16 @@ extension WatchTests {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client, as: .anonymous)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { client.view.current == [2] && !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") {
+      client.view.current == [2] && !client.view.snapshots.isEmpty
+    }
     client.block(true)
     // The stream sends one change before it blocks. The others exceed the budget and become one marker.
     try await fixture.set("c/b", [:])
     try await fixture.set("flags/open", ["on": false])
     for number in 0..<10 { try await fixture.set(ResourcePath(["c", "secret\(number)"]), [:]) }
     client.block(false)
-    try await eventually("it is taken away") { client.view.removed[2]??.code == .permissionDenied }
+    try await eventually("the target is removed") { client.view.removed[2]??.code == .permissionDenied }
     for case .documentChange(let document, _, _) in client.view.responses {
       #expect(!document.name.id.hasPrefix("secret"))
     }
@@ -80,11 +84,11 @@ extension WatchTests {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client, as: .anonymous)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("the policy is asked") { gate.withLock { $0.evaluations > 0 } }
+    try await eventually("the policy is evaluating") { gate.withLock { $0.evaluations > 0 } }
     try await fixture.set("flags/open", ["on": false])
     gate.withLock { $0.isOpen = true }
     gate.broadcast()
-    try await eventually("it is refused") { client.view.removed[2]??.code == .permissionDenied }
+    try await eventually("the target is rejected") { client.view.removed[2]??.code == .permissionDenied }
     stream.close()
   }
 

@@ -44,7 +44,7 @@ extension WatchTests {
         stream.addTarget(
           WatchTarget(id: id, .query(target.query), start: run == 0 ? .beginning : .resumeToken(token)))
       }
-      try await eventually("all are current") {
+      try await eventually("all targets are current") {
         client.view.current.count == 10 && !client.view.snapshots.isEmpty
       }
       let view = client.view
@@ -87,7 +87,7 @@ extension WatchTests {
     let first = WatchClient()
     let stream = try await Self.listen(fixture, first)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { !first.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !first.view.snapshots.isEmpty }
     let token = first.view.token
     stream.close()
     try await fixture.set("c/d7", ["n": 1_000])
@@ -99,7 +99,7 @@ extension WatchTests {
       WatchTarget(
         id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
         expectedCount: 200))
-    try await eventually("it is current") { !second.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !second.view.snapshots.isEmpty }
     let changed = second.view.responses.filter {
       switch $0 {
       case .documentChange, .documentDelete, .documentRemove: true
@@ -124,7 +124,7 @@ extension WatchTests {
         WatchTarget(
           id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")])), start: .resumeToken(token),
           expectedCount: 3))
-      try await eventually("it is current") { !client.view.snapshots.isEmpty }
+      try await eventually("the target is current") { !client.view.snapshots.isEmpty }
       let view = client.view
       #expect(view.documents[2]?.count == 2)
       let isReset = view.responses.contains {
@@ -149,7 +149,7 @@ extension WatchTests {
     client.assume([2: documents])
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: expecting))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     #expect(client.view.violations.isEmpty)
     stream.close()
     return client.view
@@ -162,7 +162,7 @@ extension WatchTests {
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, query))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     stream.close()
     return (client.view.token, client.view.documents[2] ?? [:])
   }

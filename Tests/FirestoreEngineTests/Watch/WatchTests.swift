@@ -30,7 +30,7 @@ import Testing
     let filter = Filter.field(FieldFilter(FieldPath(field: "v"), .greaterThan, 5))
     let projected = StructuredQuery(from: [.init("c")], filter: filter, select: [FieldPath(field: "v")])
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, projected)))
-    try await eventually("it is current") { !client.view.snapshots.isEmpty }
+    try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     let removed = try #require(try await fixture.set("c/a", ["v": 1, "secret": "t"]).commitTime)
     #expect(try await client.snapshot(at: removed)[2]?.keys.sorted() == ["c/b"])
     let removals = client.view.responses.filter {
@@ -41,7 +41,7 @@ import Testing
     // receive all fields.
     let unprojected = StructuredQuery(from: [.init("c")], filter: filter)
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, unprojected)))
-    try await eventually("both are current") { client.view.current == [2, 4] }
+    try await eventually("both targets are current") { client.view.current == [2, 4] }
     let both = try #require(try await fixture.set("c/b", ["v": 1, "secret": "t"]).commitTime)
     #expect(try await client.snapshot(at: both)[2]?.isEmpty == true)
     for case .documentChange(let document, let targets, let removed) in client.view.responses {
@@ -85,7 +85,7 @@ import Testing
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     stream.addTarget(WatchTarget(id: 4, .documents([try fixture.name("c/none")])))
-    try await eventually("both are current") {
+    try await eventually("both targets are current") {
       client.view.current == [2, 4] && !client.view.snapshots.isEmpty
     }
     let deletes = client.view.responses.filter {
@@ -113,12 +113,12 @@ import Testing
     stream.addTarget(
       WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")], filter: big))))
     stream.addTarget(WatchTarget(id: 6, Self.query(fixture, StructuredQuery(from: [.init("d")]))))
-    try await eventually("all are current") {
+    try await eventually("all targets are current") {
       client.view.current == [2, 4, 6] && !client.view.snapshots.isEmpty
     }
     try await fixture.set("c/x", ["color": "red", "size": 9])
     // Waits for the first snapshot, because close commits may be merged.
-    try await eventually("the first document is shown") {
+    try await eventually("the first document is visible") {
       client.view.snapshots.last?.documents[2]?["c/x"] != nil
     }
     let commit = try #require(
@@ -150,7 +150,7 @@ import Testing
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     stream.addTarget(WatchTarget(id: 4, .documents([try fixture.name("c/x")])))
-    try await eventually("all are current") {
+    try await eventually("all targets are current") {
       client.view.current == [2, 4] && !client.view.snapshots.isEmpty
     }
     let commit = try #require(try await fixture.set("c/x", ["n": 1]).commitTime)
@@ -171,20 +171,20 @@ import Testing
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, bad)))
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
     stream.rejectTarget(6, .unimplemented("pipelines"))
-    try await eventually("the good one is current") { client.view.current == [4] }
+    try await eventually("the valid target is current") { client.view.current == [4] }
     #expect(client.view.removed[2]??.code == .invalidArgument)
-    try await eventually("the other is refused") { client.view.removed[6]??.code == .unimplemented }
+    try await eventually("the other target is rejected") { client.view.removed[6]??.code == .unimplemented }
     stream.removeTarget(2)
     stream.removeTarget(4)
     // The same id is reused immediately.
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is there again") {
+    try await eventually("the target is current again") {
       client.view.current == [4] && client.view.removals.count == 4
     }
     #expect(client.view.removals == [2, 6, 2, 4])
     #expect(client.view.failure == nil)
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, StructuredQuery(from: [.init("d")]))))
-    try await eventually("a double id ends the stream") { client.view.failure?.code == .invalidArgument }
+    try await eventually("a duplicate id ends the stream") { client.view.failure?.code == .invalidArgument }
   }
 
   @Test("a `once` target ends after its first snapshot, and target id 0 requests a number from the server")
@@ -195,10 +195,10 @@ import Testing
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 0, Self.query(fixture, StructuredQuery(from: [.init("c")])), once: true))
-    try await eventually("it has ended") { client.view.removals == [1] }
+    try await eventually("the target has ended") { client.view.removals == [1] }
     #expect(client.view.snapshots.count == 1)
     stream.addTarget(WatchTarget(id: 0, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("the next has the next number") { client.view.current == [2] }
+    try await eventually("the next target has the next id") { client.view.current == [2] }
   }
 
   @Test("an idle stream receives a new token at least every 45 s")
@@ -207,13 +207,13 @@ import Testing
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { client.view.snapshots.count == 1 }
+    try await eventually("the target is current") { client.view.snapshots.count == 1 }
     let first = client.view.token
     for _ in 0..<5 {
-      try await eventually("the heart waits") { fixture.clock.sleepers >= 1 }
+      try await eventually("the heartbeat timer is waiting") { fixture.clock.sleepers >= 1 }
       fixture.clock.advance(by: 9_250_000)
     }
-    try await eventually("a heartbeat came") { client.view.snapshots.count >= 2 }
+    try await eventually("a heartbeat arrives") { client.view.snapshots.count >= 2 }
     #expect(client.view.token != first)
     let commit = try #require(try await fixture.set("c/x", [:]).commitTime)
     #expect(commit > client.view.snapshots[1].time)
@@ -228,7 +228,7 @@ import Testing
     let client = WatchClient()
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, Self.query(fixture, StructuredQuery(from: [.init("c")]))))
-    try await eventually("it is current") { client.view.snapshots.count == 1 }
+    try await eventually("the target is current") { client.view.snapshots.count == 1 }
     try await fixture.set("c/x", ["n": 1])
     try await fixture.set("other/x", ["n": 1])
     let commit = try #require(try await fixture.set("c/y", [:]).commitTime)
@@ -272,7 +272,7 @@ import Testing
     let limited = StructuredQuery(
       from: [.init("c")], orderBy: [.init(FieldPath(field: "n"), .descending)], limit: 5)
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, limited)))
-    try await eventually("they are current") {
+    try await eventually("both targets are current") {
       client.view.current == [2, 4] && !client.view.snapshots.isEmpty
     }
     client.block(true)
