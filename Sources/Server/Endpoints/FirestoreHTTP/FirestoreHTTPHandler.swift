@@ -238,7 +238,7 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
   /// A stream of HTTP/2 has the address of its connection.
   var localAddress: SocketAddress? { (isHTTP2 ? context?.channel.parent : context?.channel)?.localAddress }
 
-  func write(_ answer: HTTPAnswer) {
+  func write(_ answer: HTTPResponse) {
     guard let context, let request = head else { return }
     isAnswered = true
     exchange = nil

@@ -26,8 +26,8 @@ enum HTTPPacking {
   }
 
   /// The answer to a request whose encoding is not known.
-  static func refusal(of name: String) -> HTTPAnswer {
-    var answer = HTTPAnswer.error(
+  static func refusal(of name: String) -> HTTPResponse {
+    var answer = HTTPResponse.error(
       .invalidArgument(
         "The Content-Encoding '\(name.prefix(40))' is not supported; send one of: gzip, deflate, identity."),
       as: .unsupportedMediaType)

@@ -1,53 +1,9 @@
-// Commit and the three operations that write one document.
+// CreateDocument, UpdateDocument, DeleteDocument and BatchWrite. Commit is in Commits/Committing.
 
 public import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
-  /// Applies writes in order, all or none, and ends the transaction if one is named.
-  ///
-  /// Without writes and transaction nothing happens, and there is no commit time. The transaction ends also where the
-  /// commit is refused, whatever for: not every client rolls back then.
-  /// - Throws: NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition, ABORTED for contention,
-  ///   INVALID_ARGUMENT for writes that can never be applied, UNAVAILABLE if the outcome is unknown.
-  public func commit(
-    in name: DatabaseName, _ writes: [Write], transaction: [UInt8]? = nil, as caller: Caller
-  ) async throws(FirestoreError) -> CommitResponse {
-    do throws(FirestoreError) {
-      for write in writes { try write.validate(in: name, limits: limits.data) }
-      return try await reporting {
-        let database = try await self.database(name)
-        // Writes are decided one by one; ending a transaction without any is an operation of its own.
-        if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
-        if let transaction { return try await database.commit(writes, transaction: transaction, as: caller) }
-        if writes.isEmpty { return CommitResponse(writeResults: [], commitTime: nil) }
-        return try await database.commit(writes, reads: nil, owner: nil, as: caller)
-      }
-    } catch {
-      if let transaction { failTransaction(transaction, in: name, as: caller) }
-      throw error
-    }
-  }
-
-  /// Applies writes outside of any transaction, in order, all or none, without a task that waits for the outcome.
-  ///
-  /// - Parameter answer: called once, on any thread, where it must be quick and must not block: with what
-  ///   ``commit(in:_:transaction:as:)`` would return or throw, or with nil if that has to be called instead, because
-  ///   something has to be waited for: the database's opening, or another transaction's locks. Nothing has been
-  ///   written then.
-  public func tryCommit(
-    in name: DatabaseName, _ writes: [Write], as caller: Caller,
-    answer: @escaping @Sendable (Result<CommitResponse, FirestoreError>?) -> Void
-  ) {
-    do throws(FirestoreError) {
-      for write in writes { try write.validate(in: name, limits: limits.data) }
-    } catch {
-      return answer(.failure(error))
-    }
-    guard !writes.isEmpty, let database = openDatabase(name) else { return answer(nil) }
-    database.tryCommit(writes, as: caller, answer: answer)
-  }
-
   /// Creates a document; without an id under one of twenty random letters and digits.
   /// - Throws: ALREADY_EXISTS if there is one.
   public func createDocument(
@@ -90,5 +46,59 @@ extension FirestoreEngine {
       let document = try await database.update(write, as: caller)
       return try document.masked(mask)
     }
+  }
+
+  /// Applies writes to distinct documents, each by itself: one that fails does not keep the others from happening, and
+  /// they may happen in any order.
+  ///
+  /// - Returns: for each write, in order, what became of it: its result, or what ``commit(in:_:transaction:as:)`` would
+  ///   have thrown for it alone.
+  /// - Throws: INVALID_ARGUMENT, before anything happens, if two writes are for one document; NOT_FOUND if there is no
+  ///   such database; UNAVAILABLE while shutting down.
+  public func batchWrite(
+    in name: DatabaseName, _ writes: [Write], as caller: Caller
+  ) async throws(FirestoreError) -> [Result<WriteResult, FirestoreError>] {
+    var documents: Set<DocumentName> = []
+    for write in writes where !documents.insert(write.document).inserted {
+      throw .invalidArgument("the same document cannot be written more than once in a single request")
+    }
+    return try await reporting {
+      let database = try await self.database(name)
+      if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
+      var outcomes = [Result<WriteResult, FirestoreError>?](repeating: nil, count: writes.count)
+      await withTaskGroup(of: (Int, Result<WriteResult, FirestoreError>).self) { group in
+        var next = 0
+        func start() {
+          guard next < writes.count else { return }
+          let index = next
+          next += 1
+          let write = writes[index]
+          group.addTask { (index, await self.single(write, in: name, as: caller)) }
+        }
+        // So many at once share syncs; the rest follow one by one.
+        for _ in 0..<EngineLimits.batchWritesAtOnce { start() }
+        while let (index, outcome) = await group.next() {
+          outcomes[index] = outcome
+          start()
+        }
+      }
+      return outcomes.map { outcome in
+        guard let outcome else { preconditionFailure("invariant: every write of a batch has an outcome") }
+        return outcome
+      }
+    }
+  }
+
+  /// Commits one write of a batch.
+  private func single(
+    _ write: Write, in name: DatabaseName, as caller: Caller
+  ) async -> Result<WriteResult, FirestoreError> {
+    do throws(FirestoreError) {
+      let response = try await commit(in: name, [write], as: caller)
+      guard let result = response.writeResults.first else {
+        preconditionFailure("invariant: a commit has a result for each write")
+      }
+      return .success(result)
+    } catch { return .failure(error) }
   }
 }

@@ -66,11 +66,10 @@ struct FirestoreREST: Sendable {
     _ call: FirestoreRESTCall, _ head: GRPCRequestHead, _ message: ByteBuffer, _ responder: HTTPResponder
   ) async throws {
     switch try methods.method(of: head) {
-    case .unary(let body), .reading(_, let body), .updating(let body), .attempted(_, let body):
-      let framed = try await body(head, message)
-      // Nobody is left to read it.
-      try Task.checkCancellation()
-      responder.answer(try Self.answer(framed, call.method.answer))
+    case .unary(let body), .reading(_, let body), .updating(let body):
+      try respond(try await body(head, message), call, responder)
+    case .unaryCallback(let start):
+      try respond(try await outcome { start(head, message, $0) }.get(), call, responder)
     case .serverStreaming(let body):
       guard let answer = call.method.answer else { return responder.answer(.json(.ok, "{}\n")) }
       let stream = FirestoreRESTStream(responder, of: answer)
@@ -86,7 +85,13 @@ struct FirestoreREST: Sendable {
     }
   }
 
-  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPAnswer {
+  private func respond(_ framed: ByteBuffer, _ call: FirestoreRESTCall, _ responder: HTTPResponder) throws {
+    // The client may be gone.
+    try Task.checkCancellation()
+    responder.answer(try Self.answer(framed, call.method.answer))
+  }
+
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
     var framed = framed
     guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
     var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
@@ -96,7 +101,7 @@ struct FirestoreREST: Sendable {
   }
 
   /// The answer to a request that is refused by its head alone, before its body is kept.
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
       return nil
@@ -119,11 +124,11 @@ struct FirestoreREST: Sendable {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
 
   /// A short answer in JSON.
-  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
+  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     .json(status, ByteBuffer(string: text))
   }
 }

@@ -32,7 +32,7 @@ struct FirestoreService: Sendable {
         "UpdateDocument": .updating(unaryBody(updateDocument)),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
-        "Commit": .attempted(tryCommit, commit),
+        "Commit": .unaryCallback(commit),
         "Rollback": unary(rollback),
         "BatchWrite": unary(batchWrite),
         "ListCollectionIds": .reading(page: EngineLimits.listPageBytes, unaryBody(listCollectionIDs)),
