@@ -19,7 +19,7 @@ import Testing
     return try loader.finish()
   }
 
-  private func example(_ dialect: BundleFile.Dialect = .text) -> BundleFile {
+  private func example(_ dialect: BundleFile.Dialect = .plain) -> BundleFile {
     var file = BundleFile(dialect: dialect)
     file.addQuery(
       "best",
@@ -30,7 +30,7 @@ import Testing
             "field": ["fieldPath": "at"], "op": "GREATER_THAN", "value": ["timestampValue": file.time(5)],
           ]
         ], "orderBy": [["field": ["fieldPath": "at"], "direction": "ASCENDING"]],
-        "limit": dialect == .text ? 2 as Any : ["value": 2],
+        "limit": dialect == .plain ? 2 as Any : ["value": 2],
       ], limitType: "LAST", at: 20)
     file.add(
       "books/dune",

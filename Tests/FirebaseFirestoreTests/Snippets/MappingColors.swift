@@ -15,6 +15,16 @@ struct Color: Hashable {
   }
 }
 
+// The guide is written without `any`. These aliases make the same text mean `any`.
+extension Color {
+  typealias Decoder = any Swift.Decoder
+  typealias Encoder = any Swift.Encoder
+}
+
+extension MappingColorsViewModel {
+  typealias ListenerRegistration = any FirebaseFirestore.ListenerRegistration
+}
+
 extension String {
   func toRGBA() -> (r: Double, g: Double, b: Double, alpha: Double) {
     let digits = hasPrefix("#") ? String(dropFirst()) : self

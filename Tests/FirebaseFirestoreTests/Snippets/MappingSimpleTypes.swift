@@ -14,6 +14,9 @@ protocol ObservableObject: AnyObject {}
   var wrappedValue: Value
 }
 
+// In an app the view model is confined to the main actor, where callbacks arrive.
+extension MappingSimpleTypesViewModel: @unchecked Sendable {}
+
 enum Plain {
   struct Book: Codable {
     var title: String

@@ -7,6 +7,11 @@ import Foundation
 import FirebaseCore
 import FirebaseFirestore
 
+// The guide is written without `any`. This alias makes the same text mean `any`.
+extension MasterViewController {
+  typealias ListenerRegistration = any FirebaseFirestore.ListenerRegistration
+}
+
 struct Task {
   var name: String
   var done: Bool
@@ -92,7 +97,8 @@ class MasterViewController {
   // tableView(_:commit:forRowAt:), editingStyle == .delete
   func deleteRow(at row: Int) {
     let item = tasks[row]
-    _ = Firestore.firestore().collection("Tasks").document(item.id).delete()
+    // The guide writes `_ =` before the call, which is a warning because the call returns Void.
+    Firestore.firestore().collection("Tasks").document(item.id).delete()
   }
 
   // Instead of a UIAlertController's text field, the text is an argument.

@@ -47,7 +47,7 @@ import Testing
       let body = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? JSON ?? [:]
       for vector in body["tests"] as? [JSON] ?? [] {
         do {
-          let problem = try run(vector, client)
+          let problem = try runVector(vector, client)
           run += 1
           if let problem { Issue.record("\(file.lastPathComponent): \(problem)") } else { passed += 1 }
         } catch let skip as Skip {
@@ -58,7 +58,7 @@ import Testing
     print("request vectors: run \(run), passed \(passed), skipped", skipped)
   }
 
-  private func run(_ vector: JSON, _ client: Firestore) throws -> String? {
+  private func runVector(_ vector: JSON, _ client: Firestore) throws -> String? {
     if let body = vector["set"] as? JSON { return try playSet(body, client) }
     if let body = vector["update"] as? JSON { return try playUpdate(body, client) }
     if let body = vector["updatePaths"] as? JSON { return try playUpdatePaths(body) }
