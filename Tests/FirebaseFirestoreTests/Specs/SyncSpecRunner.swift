@@ -349,7 +349,8 @@ struct SyncSpecRunner {
 
   private func checkEvents(_ step: JSON) -> String? {
     let expected = (step["expectedSnapshotEvents"] as? [JSON] ?? []).map(SpecReader.describeEvent).sorted()
-    let actual = receivedEvents.map { SpecReader.describeEvent(query: $0.query, $0.snapshot, $0.error) }.sorted()
+    let actual = receivedEvents.map { SpecReader.describeEvent(query: $0.query, $0.snapshot, $0.error) }
+      .sorted()
     if expected != actual { return "events expected:\n\(expected)\n     received:\n\(actual)" }
     let expectedInSync = step["expectedSnapshotsInSyncEvents"] as? Int ?? 0
     if expectedInSync != inSync { return "in-sync events \(inSync), expected \(expectedInSync)" }

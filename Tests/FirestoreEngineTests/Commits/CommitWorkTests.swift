@@ -1,5 +1,5 @@
 // Limits on the work of one commit: each document is checked once, whatever the number of writes. Work that
-// is repeated for each write counts against `commitWork`.
+// is repeated for each write counts against `maximumCommitCost`.
 
 import FirestoreModel
 import OrderedStore
@@ -44,7 +44,7 @@ private struct RecordingPolicy: AccessPolicy {
 
   @Test("every transform counts the array elements that it scans")
   func transforms() async throws {
-    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", ["x": .array((0..<2_000).map { .integer($0) })])
     func append(_ count: Int) -> [Write] {
@@ -65,7 +65,7 @@ private struct RecordingPolicy: AccessPolicy {
 
   @Test("every masked write counts the fields that it copies")
   func fields() async throws {
-    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let name = try fixture.name("c/d")
     try await fixture.set("c/d", MapValue((0..<1_000).map { ("f\($0)", Value.integer($0)) }))
     let writes = (0..<100).map { masked(name, "f1", .integer($0)) }
@@ -76,7 +76,7 @@ private struct RecordingPolicy: AccessPolicy {
 
   @Test("documents that a commit only verifies count as work")
   func documents() async throws {
-    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 50_000))
     let names = try (0..<30).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }
     for name in names { try await fixture.commit([Write(.update(name, fields: ["x": bytes]))]) }
@@ -107,7 +107,7 @@ private struct RecordingPolicy: AccessPolicy {
   ) async throws -> PlanOutcome {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in
-      let work = CommitWork(limit: .max, written: written)
+      let work = CommitCostBudget(limit: .max, written: written)
       var plan = CommitPlan(view, .automatic, .standard, work: work, recordsSteps: false)
       try plan.apply(writes)
       var rejection: FirestoreError?
@@ -141,7 +141,7 @@ private struct RecordingPolicy: AccessPolicy {
 
   @Test("unchanged index entries count as work and are encoded once")
   func staying() async throws {
-    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let writes = try entryWrites(fixture)
     for start in stride(from: 0, to: 40, by: 10) {
       try await fixture.commit(Array(writes[start..<start + 10]))
@@ -159,11 +159,11 @@ private struct RecordingPolicy: AccessPolicy {
   func composites() async throws {
     let tags = FieldPath(field: "tags")
     let a = FieldPath(field: "a")
-    var configuration = IndexConfiguration(indexes: [
+    var configuration = DatabaseIndexConfiguration(indexes: [
       .init("c", .collection, [.init(tags, .contains), .init(a, .ascending)])
     ])
     configuration.overrides = [.init("c", tags, [])]
-    let fixture = try EngineFixture(commitWork: 1 << 20)
+    let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     try await fixture.setIndexes(configuration, untilSettled: true)
     let text = Value.string(String(repeating: "x", count: 1_400))
     func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
@@ -179,7 +179,7 @@ private struct RecordingPolicy: AccessPolicy {
   @Test("a composite index reports the count and the bytes of a document's entries before it builds them")
   func admission() throws {
     let fields: MapValue = ["a": "text", "b": 7, "tags": [1, "two", 1, "three"]]
-    for scope in [IndexConfiguration.Scope.collection, .collectionGroup] {
+    for scope in [DatabaseIndexConfiguration.Scope.collection, .collectionGroup] {
       for parts in [["a"], ["tags"], ["b", "tags", "a"], ["a", "none"]] {
         let index = NumberedIndex(
           number: 7,
@@ -201,8 +201,8 @@ private struct RecordingPolicy: AccessPolicy {
   func steps() async throws {
     let policy = RecordingPolicy()
     let store = try MemoryStore()
-    let asking = try EngineFixture(store: store, policy: policy, commitWork: 1 << 20)
-    let free = try EngineFixture(store: store, commitWork: 1 << 20)
+    let asking = try EngineFixture(store: store, policy: policy, maximumCommitCost: 1 << 20)
+    let free = try EngineFixture(store: store, maximumCommitCost: 1 << 20)
     let name = try free.name("c/d")
     let text = Value.string(String(repeating: "x", count: 50_000))
     try await free.set("c/d", ["x": text])

@@ -40,8 +40,8 @@ struct EngineLimitTests {
   @Test("a transaction expires after its idle timeout and after its total timeout", arguments: [1, 10])
   func transactionTimeouts(factor: Int) async throws {
     var limits = EngineLimits.standard
-    limits.transactionIdleSeconds *= factor
-    limits.transactionSeconds *= factor
+    limits.transactionIdleTimeoutSeconds *= factor
+    limits.transactionTimeoutSeconds *= factor
     let fixture = try EngineFixture(limits: limits)
     try await fixture.set("c/d", [:])
     let idle = try await fixture.begin()
@@ -68,7 +68,7 @@ struct EngineLimitTests {
     var limits = EngineLimits.standard
     if isRaised {
       limits.historySeconds = 3 * 3_600
-      limits.resumeSeconds = 3 * 3_600
+      limits.maximumResumeTokenAgeSeconds = 3 * 3_600
     }
     let fixture = try EngineFixture(store: try Self.store(now), limits: limits)
     let first = try #require(try await fixture.set("c/a", ["n": 1]).commitTime)
@@ -101,17 +101,17 @@ struct EngineLimitTests {
 
   @Test("composite indexes and field overrides are limited to 1,000 and 200, or to the configured numbers")
   func indexes() async throws {
-    func configuration(_ composites: Int, _ overrides: Int) -> IndexConfiguration {
-      var configuration = IndexConfiguration()
+    func configuration(_ composites: Int, _ overrides: Int) -> DatabaseIndexConfiguration {
+      var configuration = DatabaseIndexConfiguration()
       configuration.indexes = (0..<composites).map { number in
-        IndexConfiguration.Index(
+        DatabaseIndexConfiguration.Index(
           "c", .collection,
           [
             .init(FieldPath(field: "a\(number)"), .ascending), .init(FieldPath(field: "b"), .ascending),
           ])
       }
       configuration.overrides = (0..<overrides).map {
-        IndexConfiguration.Override("c", FieldPath(field: "o\($0)"), [])
+        DatabaseIndexConfiguration.Override("c", FieldPath(field: "o\($0)"), [])
       }
       return configuration
     }
@@ -121,28 +121,28 @@ struct EngineLimitTests {
         try await engine.setIndexes(configuration(composites, overrides), ofDatabase: "(default)")
       }
     }
-    #expect(await choose(fixture.engine, 1_000, 200) == nil)
+    #expect(await setConfiguration(fixture.engine, 1_000, 200) == nil)
     #expect(
-      await choose(fixture.engine, 1_001, 0)
+      await setConfiguration(fixture.engine, 1_001, 0)
         == .invalidArgument(
           "The database (default) would have 1001 composite indexes; at most 1000 are allowed."))
     #expect(
-      await choose(fixture.engine, 0, 201)
+      await setConfiguration(fixture.engine, 0, 201)
         == .invalidArgument("The database (default) would have 201 field overrides; at most 200 are allowed.")
     )
     var limits = EngineLimits.standard
-    limits.compositeIndexes = 1_001
-    limits.fieldOverrides = 201
+    limits.maximumCompositeIndexes = 1_001
+    limits.maximumFieldOverrides = 201
     let raised = try EngineFixture(limits: limits)
-    #expect(await choose(raised.engine, 1_001, 201) == nil)
-    #expect(await choose(raised.engine, 1_002, 201) != nil)
-    #expect(await choose(raised.engine, 1_001, 202) != nil)
+    #expect(await setConfiguration(raised.engine, 1_001, 201) == nil)
+    #expect(await setConfiguration(raised.engine, 1_002, 201) != nil)
+    #expect(await setConfiguration(raised.engine, 1_001, 202) != nil)
   }
 
   @Test("a stream is limited to 1,000 targets, or to the configured number", arguments: [nil, 100_000])
   func targets(raised: Int?) async throws {
     var limits = EngineLimits.standard
-    if let raised { limits.streamTargets = raised }
+    if let raised { limits.maximumStreamTargets = raised }
     let maximum = raised ?? 1_000
     let fixture = try EngineFixture(limits: limits)
     try await fixture.set("c/d7", ["n": 0])
@@ -178,7 +178,7 @@ struct EngineLimitTests {
     arguments: [nil, 100_000])
   func transactions(raised: Int?) async throws {
     var limits = EngineLimits.standard
-    if let raised { limits.openTransactions = raised }
+    if let raised { limits.maximumOpenTransactions = raised }
     let maximum = raised ?? 10_000
     let fixture = try EngineFixture(limits: limits)
     let first = try await fixture.begin()
@@ -191,7 +191,7 @@ struct EngineLimitTests {
     try await fixture.commit([], transaction: first)
     _ = try await fixture.begin()
     #expect(await failure { try await fixture.begin() }?.code == .resourceExhausted)
-    fixture.clock.advance(by: limits.transactionIdle + 1)
+    fixture.clock.advance(by: limits.transactionIdleTimeout + 1)
     try await eventually("all transactions have ended") { table.openCount == 0 }
     _ = try await fixture.begin()
   }

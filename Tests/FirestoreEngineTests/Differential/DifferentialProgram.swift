@@ -42,21 +42,23 @@ struct DifferentialProgram {
 
   /// The documents of the first commit.
   var documents: [(path: ResourcePath, fields: MapValue)]
-  var indexes = IndexConfiguration()
+  var indexes = DatabaseIndexConfiguration()
   var indexTime = IndexTiming.before
   /// Maximum rows that a query reads before it pauses.
-  var scanRows = EngineLimits.scanRows
+  var maximumScanRows = EngineLimits.maximumScanRows
   /// Later commits. Before every second one the listeners move to a new stream and resume.
   var commits: [[Change]] = []
   var questions: [Question]
 
   var description: String {
     var lines = ["documents:"] + documents.map { "  \($0.path): \($0.fields)" }
-    if indexes != IndexConfiguration() {
+    if indexes != DatabaseIndexConfiguration() {
       lines.append("indexes, \(indexTime):")
       lines += indexes.indexes.map { "  \($0)" } + indexes.overrides.map { "  \($0)" }
     }
-    if scanRows != EngineLimits.scanRows { lines.append("pausing after \(scanRows) rows") }
+    if maximumScanRows != EngineLimits.maximumScanRows {
+      lines.append("pausing after \(maximumScanRows) rows")
+    }
     for question in questions {
       lines.append("query under '\(question.query.parent.path)': \(question.query.structured)")
       if question.isToLast { lines.append("  to last") }
@@ -93,7 +95,7 @@ extension RandomModel {
       }
       program.indexTime = model.pick(DifferentialProgram.IndexTiming.allCases)
     }
-    program.scanRows = model.pick([EngineLimits.scanRows, EngineLimits.scanRows, 1, 7])
+    program.maximumScanRows = model.pick([EngineLimits.maximumScanRows, EngineLimits.maximumScanRows, 1, 7])
     for _ in 0..<model.pick([0, 1, 2, 3]) {
       program.commits.append(
         (0..<Int.random(in: 1...5, using: &model.random)).map { _ in

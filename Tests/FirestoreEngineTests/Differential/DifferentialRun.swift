@@ -39,11 +39,11 @@ struct DifferentialRun {
   private init(_ program: DifferentialProgram, _ timeout: UInt64) throws {
     self.program = program
     self.timeout = timeout
-    fixture = try EngineFixture(scanRows: program.scanRows)
+    fixture = try EngineFixture(maximumScanRows: program.maximumScanRows)
   }
 
   private mutating func runAll() async throws {
-    let chooses = program.indexes != IndexConfiguration()
+    let chooses = program.indexes != DatabaseIndexConfiguration()
     if chooses, program.indexTime == .before { try await fixture.setIndexes(program.indexes) }
     var last = try await commit(program.documents.map { ($0.path, $0.fields) })
     if chooses, program.indexTime != .before {

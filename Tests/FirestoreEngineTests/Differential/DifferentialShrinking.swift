@@ -32,7 +32,7 @@ extension DifferentialProgram {
     }
     for index in questions.indices where questions.count > 1 { with { $0.questions = [questions[index]] } }
     if !commits.isEmpty { with { $0.commits = [] } }
-    if indexes != IndexConfiguration() { with { $0.indexes = IndexConfiguration() } }
+    if indexes != DatabaseIndexConfiguration() { with { $0.indexes = DatabaseIndexConfiguration() } }
     if documents.count > 3 {
       with { $0.documents = Array(documents.prefix(documents.count / 2)) }
       with { $0.documents = Array(documents.suffix(documents.count / 2)) }
@@ -45,7 +45,9 @@ extension DifferentialProgram {
     }
     for index in indexes.indexes.indices { with { $0.indexes.indexes.remove(at: index) } }
     for index in indexes.overrides.indices { with { $0.indexes.overrides.remove(at: index) } }
-    if scanRows != EngineLimits.scanRows { with { $0.scanRows = EngineLimits.scanRows } }
+    if maximumScanRows != EngineLimits.maximumScanRows {
+      with { $0.maximumScanRows = EngineLimits.maximumScanRows }
+    }
     for index in documents.indices { with { $0.documents.remove(at: index) } }
     for index in questions.indices {
       for question in questions[index].smaller { with { $0.questions[index] = question } }

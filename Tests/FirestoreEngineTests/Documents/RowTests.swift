@@ -15,10 +15,11 @@ import Testing
   func keyLayout() {
     let books: [UInt8] = [0x03] + Array("books".utf8) + [0x00, 0x01]
     let b1: [UInt8] = [0x03] + Array("b1".utf8) + [0x00, 0x01]
-    #expect(KeyLayout.document("books/b1") == [0x01, 0x01] + books + b1)
-    #expect(KeyLayout.collection("books") == [0x01, 0x01] + books)
-    #expect(KeyLayout.group("books/b1") == [0x03] + books + books + b1)
-    let entry = KeyLayout.index(FieldPath(field: "n"), .value, of: "books") + IndexValue.encode(1) + b1
+    #expect(FirestoreKeyLayout.document("books/b1") == [0x01, 0x01] + books + b1)
+    #expect(FirestoreKeyLayout.collection("books") == [0x01, 0x01] + books)
+    #expect(FirestoreKeyLayout.group("books/b1") == [0x03] + books + books + b1)
+    let entry =
+      FirestoreKeyLayout.index(FieldPath(field: "n"), .value, of: "books") + IndexValue.encode(1) + b1
     #expect(
       entry
         == [0x02, 0x01] + books + [0x6E, 0x00, 0x01, 0x00, 0x00, 0x01]
@@ -32,12 +33,13 @@ import Testing
     for _ in 0..<300 {
       let count = Int.random(in: 1...3, using: &random) * 2
       let path = ResourcePath((0..<count).map { _ in ids.randomElement(using: &random) ?? "a" })
-      #expect(KeyLayout.documentPath(ofRow: KeyLayout.document(path)) == path)
-      #expect(KeyLayout.documentPath(ofGroupRow: KeyLayout.group(path)) == path)
+      #expect(FirestoreKeyLayout.documentPath(ofRow: FirestoreKeyLayout.document(path)) == path)
+      #expect(FirestoreKeyLayout.documentPath(ofGroupRow: FirestoreKeyLayout.group(path)) == path)
       let other = ResourcePath((0..<2).map { _ in ids.randomElement(using: &random) ?? "a" })
       let sibling = ResourcePath(
         Array(path.segments.dropLast(2)) + [path.segments[count - 2], other.segments[1]])
-      let inOrder = KeyLayout.document(path).lexicographicallyPrecedes(KeyLayout.document(sibling))
+      let inOrder = FirestoreKeyLayout.document(path).lexicographicallyPrecedes(
+        FirestoreKeyLayout.document(sibling))
       #expect(inOrder == (ResourcePath.compare(path, sibling) == .ascending))
     }
   }
@@ -50,7 +52,7 @@ import Testing
       .map(["k": .string(long)]),
       .map([:]), .vector(Array(repeating: 1, count: 1_000)), .bytes([0, 255, 0]),
     ]
-    let id = KeyLayout.segment("doc")
+    let id = FirestoreKeyLayout.segment("doc")
     for value in values {
       let encoded = IndexValue.encode(value)
       let key = [9, 9] + encoded + id
@@ -83,7 +85,7 @@ import Testing
     let back = try DocumentRow.decode(row, name)
     #expect(try back.fields() == ["a": ["b": [1, "x"]]])
     #expect(back.createTime == document.createTime && back.updateTime == document.updateTime)
-    let record = CommitRecord.encode([DocumentChange(name: name, before: nil, after: document)])
+    let record = CommitRecord.encode([CommittedChange(name: name, before: nil, after: document)])
     #expect(try CommitRecord.decode(record) == [name.path])
     let token = TransactionToken(epoch: 1, id: 2, in: database).bytes
     #expect(TransactionToken(token)?.id == 2)
@@ -99,8 +101,8 @@ import Testing
         _ = try? CommitRecord.decode(bytes)
         _ = TransactionToken(bytes)
         _ = ResumeToken.decode(bytes)
-        _ = KeyLayout.documentPath(ofRow: bytes)
-        _ = KeyLayout.documentPath(ofGroupRow: bytes)
+        _ = FirestoreKeyLayout.documentPath(ofRow: bytes)
+        _ = FirestoreKeyLayout.documentPath(ofGroupRow: bytes)
         _ = IndexValue.end(in: bytes, from: 0)
       }
     }

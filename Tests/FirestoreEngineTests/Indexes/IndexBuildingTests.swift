@@ -9,8 +9,12 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Index building", .timeLimit(.minutes(10))) struct IndexBuildingTests {
-  private static func index(_ fields: [(String, IndexConfiguration.Mode)]) -> IndexConfiguration {
-    IndexConfiguration(indexes: [.init("c", .collection, fields.map { .init(FieldPath(field: $0), $1) })])
+  private static func index(_ fields: [(String, DatabaseIndexConfiguration.Mode)])
+    -> DatabaseIndexConfiguration
+  {
+    DatabaseIndexConfiguration(indexes: [
+      .init("c", .collection, fields.map { .init(FieldPath(field: $0), $1) })
+    ])
   }
 
   @Test("after random index changes, commits and restarts, the index entries match the documents exactly")
@@ -39,7 +43,7 @@ import Testing
         case 7, 8:
           try await fixture.engine.setIndexes(model.indexes(), ofDatabase: fixture.database.database)
           _ = try await fixture.engine.database(fixture.database)
-        case 9: fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
+        case 9: fixture.clock.advance(by: EngineLimits.standard.transactionTimeout)
         case 10:
           // A restart discards uncommitted state; the new engine loads the committed state.
           await fixture.engine.shutDown()
@@ -56,8 +60,8 @@ import Testing
       }
       let indexes = try await fixture.engine.database(fixture.database).indexes
       try await eventually("the old entries are removed") {
-        fixture.clock.advance(by: EngineLimits.standard.transactionTotal)
-        return indexes.current.state.phase == .settled
+        fixture.clock.advance(by: EngineLimits.standard.transactionTimeout)
+        return indexes.current.state.phase == .stable
       }
       #expect(try await fixture.check().isConsistent)
       await fixture.engine.shutDown()
@@ -139,11 +143,11 @@ import Testing
         parent.appending(String(repeating: "d", count: 1_489) + "\(number)"), document)
     }
     let configuration = Self.index(
-      [("tags", .contains)] + fields.map { ($0, IndexConfiguration.Mode.ascending) })
+      [("tags", .contains)] + fields.map { ($0, DatabaseIndexConfiguration.Mode.ascending) })
     try await fixture.setIndexes(configuration)
     let built = try await fixture.check()
     #expect(built.isConsistent && built.compositeEntries == 6_650)
-    try await fixture.setIndexes(IndexConfiguration(), untilSettled: true)
+    try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
@@ -157,7 +161,7 @@ import Testing
     try await fixture.set("c/large", document)
     try await fixture.set("c/small", ["tags": [1], "a": 1, "b": 1, "c": 1, "d": 1])
     var configuration = Self.index(
-      [("tags", .contains)] + fields.map { ($0, IndexConfiguration.Mode.ascending) })
+      [("tags", .contains)] + fields.map { ($0, DatabaseIndexConfiguration.Mode.ascending) })
     configuration.indexes += Self.index([("tags", .contains), ("a", .ascending)]).indexes
     try await fixture.setIndexes(configuration, untilSettled: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
@@ -207,7 +211,7 @@ import Testing
       #expect(before.automaticEntries == 80)
       let a = FieldPath(field: "a")
       let m = FieldPath(field: "m")
-      let configuration = IndexConfiguration(overrides: [
+      let configuration = DatabaseIndexConfiguration(overrides: [
         .init("c", a, []), .init("c", m, []), .init("c", m.appending("y"), [.init(.collection, .ascending)]),
       ])
       try await fixture.setIndexes(configuration, untilSettled: true)
@@ -228,12 +232,14 @@ import Testing
         #expect(try await fixture.query(onA).count == 2)
         #expect(try await fixture.query(onX).count == 20)
       }
-      try await fixture.setIndexes(IndexConfiguration(), untilSettled: true)
+      try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
       #expect(try await fixture.check() == before)
       #expect(try await fixture.query(onA).count == 2)
       // Exempts all fields except one.
       try await fixture.setIndexes(
-        IndexConfiguration(overrides: [.init("c", nil, []), .init("c", a, [.init(.collection, .ascending)])]),
+        DatabaseIndexConfiguration(overrides: [
+          .init("c", nil, []), .init("c", a, [.init(.collection, .ascending)]),
+        ]),
         untilSettled: true)
       #expect(try await fixture.check().automaticEntries == 20)
     }
@@ -251,7 +257,7 @@ import Testing
       from: [.init("c")], filter: .field(FieldFilter(FieldPath(field: "a"), .equal, 1)),
       orderBy: [.init(FieldPath(field: "b"))])
     #expect(try await fixture.query(query, .transaction(token)).count == 1)
-    try await fixture.engine.setIndexes(IndexConfiguration(), ofDatabase: "(default)")
+    try await fixture.engine.setIndexes(DatabaseIndexConfiguration(), ofDatabase: "(default)")
     let phantom = await failure { try await fixture.set(ResourcePath(["c", "two"]), ["a": 1, "b": 2]) }
     #expect(phantom?.code == .aborted)
     try await fixture.set(ResourcePath(["c", "other"]), ["a": 2, "b": 2])
@@ -281,15 +287,15 @@ import Testing
     let stray = try #require(try IndexEntries.keys(of: ["a": 2], at: path).first)
     #expect(try await faults { try $0.set(stray, []) } == [.strayEntry])
     #expect(try await faults { try $0.clear(stray) } == [])
-    #expect(try await faults { try $0.clear(KeyLayout.group(path)) } == [.missingGroupRow])
+    #expect(try await faults { try $0.clear(FirestoreKeyLayout.group(path)) } == [.missingGroupRow])
     #expect(
       try await faults { view in
-        try view.set(KeyLayout.group(path), [])
-        try view.set(KeyLayout.group(ResourcePath(["c", "gone"])), [])
-        try view.clear(KeyRange(prefix: [KeyLayout.composites]))
+        try view.set(FirestoreKeyLayout.group(path), [])
+        try view.set(FirestoreKeyLayout.group(ResourcePath(["c", "gone"])), [])
+        try view.clear(KeyRange(prefix: [FirestoreKeyLayout.composites]))
       } == [.missingEntry, .strayGroupRow])
     #expect(
-      try await faults { try $0.set(KeyLayout.composite(99), []) }
+      try await faults { try $0.set(FirestoreKeyLayout.composite(99), []) }
         == [.missingEntry, .strayGroupRow, .strayEntry])
   }
 }

@@ -76,7 +76,7 @@ import Testing
       let fixture = try EngineFixture(strict: true)
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) })
-      var configuration = IndexConfiguration()
+      var configuration = DatabaseIndexConfiguration()
       for _ in 0..<4 {
         let query = model.query(root: fixture.root)
         guard (try? NormalizedQuery(query)) != nil else { continue }

@@ -15,20 +15,21 @@ struct EngineFixture: Sendable {
 
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy = EmulatorPolicy(),
-    lockWait: UInt64 = 2_000_000, budget: WatchBudget = WatchBudget(),
-    scanRows: Int = EngineLimits.scanRows, strict: Bool = false, limits: EngineLimits = .standard,
-    commitWork: Int = EngineLimits.commitWork, sortMemory: Int = 1 << 30,
-    sortBytes: Int = EngineLimits.sortBytes,
+    lockWait: UInt64 = 2_000_000, budget: WatchBufferLimits = WatchBufferLimits(),
+    maximumScanRows: Int = EngineLimits.maximumScanRows, strict: Bool = false,
+    limits: EngineLimits = .standard,
+    maximumCommitCost: Int = EngineLimits.maximumCommitCost, sortMemory: Int = 1 << 30,
+    maximumSortBytes: Int = EngineLimits.maximumSortBytes,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
-    options.watchBudget = budget
-    options.scanRows = scanRows
-    options.commitWork = commitWork
+    options.watchBufferLimits = budget
+    options.maximumScanRows = maximumScanRows
+    options.maximumCommitCost = maximumCommitCost
     options.sortMemory = sortMemory
-    options.sortBytes = sortBytes
+    options.maximumSortBytes = maximumSortBytes
     options.requiresIndexes = strict
     options.limits = limits
     options.report = report
@@ -37,7 +38,7 @@ struct EngineFixture: Sendable {
 
   /// Sets the index configuration and waits for the build; with `untilSettled` also for the removal of old
   /// entries.
-  func setIndexes(_ configuration: IndexConfiguration, untilSettled: Bool = false) async throws {
+  func setIndexes(_ configuration: DatabaseIndexConfiguration, untilSettled: Bool = false) async throws {
     let database = try await engine.database(self.database)
     let indexes = database.indexes
     try await engine.setIndexes(configuration, ofDatabase: self.database.database)
@@ -49,8 +50,8 @@ struct EngineFixture: Sendable {
     }
     guard untilSettled else { return }
     try await eventually("the old entries are removed") {
-      clock.advance(by: EngineLimits.standard.transactionTotal)
-      return indexes.current.state.phase == .settled
+      clock.advance(by: EngineLimits.standard.transactionTimeout)
+      return indexes.current.state.phase == .stable
     }
   }
 

@@ -7,12 +7,14 @@ import OrderedStore
 @testable import FirestoreEngine
 
 extension RandomModel {
-  mutating func indexes() -> IndexConfiguration {
-    var configuration = IndexConfiguration()
+  mutating func indexes() -> DatabaseIndexConfiguration {
+    var configuration = DatabaseIndexConfiguration()
     for _ in 0..<Int.random(in: 0...4, using: &random) {
       let lists = schema.lists.map { FieldPath(field: $0) }
       var fields = schema.paths.filter { !lists.contains($0) }.shuffled(using: &random)
-        .prefix(pick([1, 2, 2, 3])).map { IndexConfiguration.Field($0, pick([.ascending, .descending])) }
+        .prefix(pick([1, 2, 2, 3])).map {
+          DatabaseIndexConfiguration.Field($0, pick([.ascending, .descending]))
+        }
       if !lists.isEmpty, chance(30) {
         fields.insert(.init(pick(lists), .contains), at: chance(80) ? 0 : fields.count)
       }
@@ -25,8 +27,8 @@ extension RandomModel {
       let field =
         chance(15)
         ? nil : chance(20) && !schema.maps.isEmpty ? FieldPath(field: schema.maps[0].field) : self.field()
-      var indexes: [IndexConfiguration.Override.Index] = []
-      for mode in [IndexConfiguration.Mode.ascending, .descending, .contains] where chance(40) {
+      var indexes: [DatabaseIndexConfiguration.Override.Index] = []
+      for mode in [DatabaseIndexConfiguration.Mode.ascending, .descending, .contains] where chance(40) {
         indexes.append(.init(field != nil && chance(40) ? .collectionGroup : .collection, mode))
       }
       configuration.overrides.append(.init(pick(["c", "c", "d"]), field, indexes))
@@ -35,7 +37,7 @@ extension RandomModel {
   }
 }
 
-extension IndexConfiguration {
+extension DatabaseIndexConfiguration {
   /// Adds the composite index that a query needs.
   mutating func add(for query: Query) throws {
     guard let prepared = try? PreparedQuery(query, .standard) else { return }

@@ -86,7 +86,7 @@ extension WatchClient.View {
     }
   }
 
-  private mutating func apply(_ change: TargetChange) {
+  private mutating func apply(_ change: WatchTargetChange) {
     switch change.kind {
     case .add:
       for id in change.targetIDs {

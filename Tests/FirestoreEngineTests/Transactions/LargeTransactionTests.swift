@@ -67,7 +67,7 @@ import Testing
   @Test("a transaction above the read limit is rejected; other transactions continue")
   func limit() async throws {
     let token = try await fixture.begin()
-    let names = try names(0..<EngineLimits.batchGetNames)
+    let names = try names(0..<EngineLimits.maximumBatchGetNames)
     #expect(try await read(names, token) == names.count)
     #expect(try await read(try self.names(100_000..<200_000), token) == 100_000)
     let rejection = await failure { try await read(try self.names(200_000..<300_000), token) }
@@ -82,11 +82,13 @@ import Testing
 
   @Test("repeated names count once, and one name more than the limit is rejected")
   func repeatedNames() async throws {
-    let one = [try fixture.name("c/d")]
-    let many = [[DocumentName]](repeating: one, count: EngineLimits.batchGetNames + 1).flatMap { $0 }
+    let any = [try fixture.name("c/d")]
+    let many = [[DocumentName]](repeating: any, count: EngineLimits.maximumBatchGetNames + 1).flatMap { $0 }
     let token = try await fixture.begin()
     #expect(try await read(many, token) == 1)
-    let rejection = await failure { try await read(try names(0..<EngineLimits.batchGetNames + 1), token) }
+    let rejection = await failure {
+      try await read(try names(0..<EngineLimits.maximumBatchGetNames + 1), token)
+    }
     #expect(rejection == .invalidArgument("At most 100000 documents can be read at once."))
   }
 
@@ -110,9 +112,9 @@ import Testing
       try database.transactions.add(
         owner, ReadSet(version: database.rows.latestVersion, keys: keys))
     }
-    try read(0..<EngineLimits.transactionReads - 60)
+    try read(0..<EngineLimits.maximumTransactionReads - 60)
     #expect(try await count(token) == 20)
-    try read(EngineLimits.transactionReads - 60..<EngineLimits.transactionReads - 30)
+    try read(EngineLimits.maximumTransactionReads - 60..<EngineLimits.maximumTransactionReads - 30)
     let tooBig = FirestoreError.invalidArgument("Transaction too big. Decrease transaction size.")
     #expect(await failure { try await count(token) } == tooBig)
     database.transactions.leave(owner)

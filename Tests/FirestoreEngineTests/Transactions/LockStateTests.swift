@@ -67,11 +67,11 @@ private struct ModelLocks {
         }
       }
       return false
-    case .turn(_, let writes): return queue.contains { writes.contains($0.id) }
+    case .afterWrites(_, let writes): return queue.contains { writes.contains($0.id) }
     }
   }
 
-  func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
+  func writes(conflictingWith read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
     if holdsAll(read) { return [] }
     let writes = queue.filter { waiter in
       guard case .write(let write) = waiter.request, write.owner == nil else { return false }
@@ -106,13 +106,13 @@ private struct ModelLocks {
     }
   }
 
-  mutating func take(_ request: LockTable.Request) {
+  mutating func acquire(_ request: LockTable.Request) {
     switch request {
     case .read(let read):
       locks[read.owner, default: HeldLocks(mode: read.mode)].keys += read.keys
       locks[read.owner]?.requested += read.ranges
     case .write(let write): inFlight[write.writer] = write.footprint
-    case .turn: break
+    case .afterWrites: break
     }
   }
 
@@ -121,7 +121,7 @@ private struct ModelLocks {
     var granted: [UInt64] = []
     while let position = queue.indices.first(where: { !isBlocked(queue[$0].request, at: $0) }) {
       let waiter = queue.remove(at: position)
-      take(waiter.request)
+      acquire(waiter.request)
       granted.append(waiter.id)
     }
     return granted
@@ -135,7 +135,7 @@ private struct ModelLocks {
     let holder = LockTable.Owner(id: 1, age: 1)
     let reader = LockTable.Owner(id: 2, age: 2)
     let (even, odd): (Key, Key) = ([1, 0], [1, 1])
-    state.take(
+    state.acquire(
       .read(LockTable.ReadRequest(owner: holder, mode: .shared, keys: [even, odd], ranges: [])), from: 0)
     for id in UInt64(1)...60 {
       let footprint = LockTable.Footprint(
@@ -150,7 +150,7 @@ private struct ModelLocks {
     }
     func writes(_ keys: [Key], _ ranges: [KeyRange]) -> Set<UInt64> {
       let read = LockTable.ReadRequest(owner: reader, mode: .shared, keys: keys, ranges: ranges)
-      return state.writes(meeting: read, endingBy: 1)
+      return state.writes(conflictingWith: read, endingBy: 1)
     }
     let entries = KeyRange(start: [2, 4], end: [2, 8])
     #expect(writes([even], []) == [2, 4, 6, 8, 12, 14, 16, 18])
@@ -159,10 +159,10 @@ private struct ModelLocks {
     #expect(writes([], [entries]) == [4, 6, 7])
     #expect(writes([even], [entries]) == [2, 4, 6, 7, 8, 12, 14, 16])
     #expect(writes([], [KeyRange(prefix: [2])]) == [1, 2, 3, 4, 6, 7, 8, 9])
-    let turn = LockTable.Request.turn(reader, after: writes([even], []))
-    let found = state.blocker(of: turn, before: 61)
+    let afterWrites = LockTable.Request.afterWrites(reader, after: writes([even], []))
+    let found = state.blocker(of: afterWrites, before: 61)
     let witness = try #require(found)
-    state.append(LockTable.Waiter(id: 61, request: turn) { _ in }, witness: witness)
+    state.append(LockTable.Waiter(id: 61, request: afterWrites) { _ in }, witness: witness)
     state.release(holder)
     #expect(state.grant(after: .owner(holder)).map(\.id) == Array(1...61))
   }
@@ -189,9 +189,9 @@ private struct ModelLocks {
             owner: owner, mode: mode(owner), keys: (0..<below(3)).map { _ in source.key() },
             ranges: (0..<below(2)).map { _ in source.filledRange() })
           let moment = UInt64(below(4))
-          let writes = model.writes(meeting: read, endingBy: moment)
-          #expect(state.writes(meeting: read, endingBy: moment) == writes)
-          request = writes.isEmpty || below(2) == 0 ? .read(read) : .turn(owner, after: writes)
+          let writes = model.writes(conflictingWith: read, endingBy: moment)
+          #expect(state.writes(conflictingWith: read, endingBy: moment) == writes)
+          request = writes.isEmpty || below(2) == 0 ? .read(read) : .afterWrites(owner, after: writes)
         } else {
           let footprint = LockTable.Footprint(
             keys: (0...below(2)).map { _ in source.key() },
@@ -208,8 +208,8 @@ private struct ModelLocks {
           model.queue.append((id, request, deadline))
         } else {
           #expect(!isBlocked)
-          state.take(request, from: id)
-          model.take(request)
+          state.acquire(request, from: id)
+          model.acquire(request)
           if let owner = request.owner { granted = state.grant(after: .owner(owner)).map(\.id) }
         }
       case 4..<6:
@@ -245,10 +245,10 @@ private struct ModelLocks {
     }
     for waiter in model.queue { _ = state.remove(waiter: waiter.id) }
     for owner in owners { state.release(owner) }
-    #expect(state.waitingKeys.isEmpty && state.waitingRanges.isEmpty && state.watchers.isEmpty)
-    #expect(state.waitingWrites.isEmpty && state.waitingTurns == 0 && state.waiters.isEmpty)
+    #expect(state.waitingReadKeys.isEmpty && state.waitingReadRanges.isEmpty && state.watchers.isEmpty)
+    #expect(state.waitingWriteFootprints.isEmpty && state.yieldingReads == 0 && state.waiters.isEmpty)
     for writer in model.inFlight.keys { state.leave(writer) }
     #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
-    #expect(state.footprints.isEmpty && state.places.isEmpty && state.owned.isEmpty)
+    #expect(state.footprints.isEmpty && state.queuePositions.isEmpty && state.owned.isEmpty)
   }
 }

@@ -46,7 +46,7 @@ struct RandomRanges {
   func matchesLinearSearch() {
     var source = RandomRanges(seed: 5)
     for _ in 0..<60 {
-      var index = RangeIndex<Int>()
+      var index = IntervalTree<Int>()
       var list: [(id: UInt64, range: KeyRange, payload: Int)] = []
       for step in 0..<150 {
         if !list.isEmpty, Int.random(in: 0..<3, using: &source.random) == 0 {
@@ -59,7 +59,7 @@ struct RandomRanges {
         #expect(index.count == list.count)
         let key = source.key()
         var found: [Int] = []
-        index.visit(around: key) {
+        index.visit(containing: key) {
           found.append($0); return true
         }
         #expect(found.sorted() == list.filter { $0.range.contains(key) }.map(\.payload).sorted())
@@ -76,7 +76,7 @@ struct RandomRanges {
 
   @Test("a search among many ranges visits only matches, and stops on request")
   func visitsOnlyMatches() {
-    var index = RangeIndex<Int>()
+    var index = IntervalTree<Int>()
     let count = 100_000
     func key(_ number: Int) -> Key {
       [UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)]
@@ -84,7 +84,7 @@ struct RandomRanges {
     for number in 0..<count { _ = index.insert(KeyRange(start: key(number), end: key(number + 1)), number) }
     for number in stride(from: 0, to: count, by: 7) {
       var found: [Int] = []
-      index.visit(around: key(number)) {
+      index.visit(containing: key(number)) {
         found.append($0); return true
       }
       #expect(found == [number])
@@ -135,8 +135,8 @@ struct RandomRanges {
         let key = source.key()
         #expect(union.contains { $0.contains(key) } == ranges.contains { $0.contains(key) })
       }
-      for (one, next) in zip(union, union.dropFirst()) {
-        #expect(one.end.map { $0.lexicographicallyPrecedes(next.start) } == true)
+      for (any, next) in zip(union, union.dropFirst()) {
+        #expect(any.end.map { $0.lexicographicallyPrecedes(next.start) } == true)
       }
     }
   }

@@ -48,7 +48,7 @@ extension TransactionTests {
   @Test("transactions expire after 60 s idle and after 270 s in total")
   func expiry() async throws {
     let idle = try await fixture.begin()
-    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout + 1)
     #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
     let busy = try await fixture.begin()
     for _ in 0..<5 {

@@ -35,9 +35,9 @@ extension TransactionTests {
     let database = try await fixture.engine.database(fixture.database)
     var session = try await database.beginRead(.transaction(token), as: .administrator)
     let name = try fixture.name("c/d")
-    try await database.lock(&session, keys: [KeyLayout.document(name.path)])
+    try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
     // The sweeper wakes and sleeps again while the only transaction has an active request.
-    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout + 1)
     try await eventually("the sweeper sleeps again") { fixture.clock.sleepers == 1 }
     _ = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
     database.endRead(session)
@@ -47,7 +47,7 @@ extension TransactionTests {
       isDone.withLock { $0 = true }
     }
     try await eventually("the write waits") { fixture.clock.sleepers == 2 }
-    fixture.clock.advance(by: EngineLimits.standard.transactionIdle + 1)
+    fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout + 1)
     try await eventually("the write resumes") { isDone.withLock { $0 } }
     write.cancel()
     #expect(database.transactions.openCount == 0)

@@ -98,7 +98,7 @@ import Testing
       // The transaction expires before the write's lock timeout.
       outside.cancel()
       _ = try? await outside.value
-      fixture.clock.advance(by: EngineLimits.standard.transactionIdle - 1_000_000)
+      fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout - 1_000_000)
       let patient = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
       try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
       fixture.clock.advance(by: 1_000_001)
@@ -275,10 +275,10 @@ import Testing
     var session = try await database.beginRead(.transaction(token), as: .administrator)
     let owner = try #require(session.transaction?.owner)
     let name = try fixture.name("c/b")
-    try await database.lock(&session, keys: [KeyLayout.document(name.path)])
+    try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
     let seen = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
     #expect(seen == .integer(2))
-    database.transactions.doom(owner)
+    database.transactions.markAborted(owner)
     database.locks.release(owner)
     database.endRead(session)
     try await fixture.set("c/b", ["n": 3])

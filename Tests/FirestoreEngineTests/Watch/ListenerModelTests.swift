@@ -54,12 +54,12 @@ import Testing
   @Test(
     "every snapshot of every stream equals its queries' results at its time", arguments: seed..<seed + count)
   func snapshots(seed: UInt64) async throws {
-    var budget = WatchBudget()
+    var budget = WatchBufferLimits()
     budget.changes = 12
     budget.changeBytes = 6_000
     budget.dirtyDocuments = 14
-    budget.batchBytes = 1_000
-    budget.pieceBytes = 2_000
+    budget.maximumBatchBytes = 1_000
+    budget.maximumReadBytes = 2_000
     var fixture = try EngineFixture(budget: budget)
     var model = RandomModel(seed: seed &+ 500, database: fixture.database)
     var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]

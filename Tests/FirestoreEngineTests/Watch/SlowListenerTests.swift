@@ -8,14 +8,14 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Slow listeners", .timeLimit(.minutes(10))) struct SlowListenerTests {
-  private static func match(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchHit {
+  private static func match(_ index: Int, bytes: Int, registration: Int = 1) throws -> WatchMatch {
     let name = try #require(
       DocumentName(database: DatabaseName(project: "demo"), path: ResourcePath(["c", "d\(index)"])))
     let document = StoredDocument(
       name: name, createTime: Timestamp(microseconds: 1), updateTime: Timestamp(microseconds: 2),
       fields: ["x": .bytes([UInt8](repeating: 1, count: bytes))])
-    return WatchHit(
-      change: DocumentChange(name: name, before: nil, after: document), registration: registration,
+    return WatchMatch(
+      change: CommittedChange(name: name, before: nil, after: document), registration: registration,
       before: false, after: true, isNamed: false)
   }
 
@@ -23,8 +23,8 @@ import Testing
     "the buffer degrades from full changes to names to one marker, and never exceeds its budget",
     arguments: [10, 16_384])
   func budget(size: Int) throws {
-    let budget = WatchBudget()
-    var waiting = WaitingChanges(budget)
+    let budget = WatchBufferLimits()
+    var waiting = BufferedChanges(budget)
     var stages: [String] = []
     for index in 0..<20_000 {
       waiting.add([try Self.match(index, bytes: size)])
@@ -46,11 +46,11 @@ import Testing
 
   @Test("a document with many targets counts once, and a commit above the budget is buffered by name")
   func sharedDocuments() throws {
-    var waiting = WaitingChanges(WatchBudget())
+    var waiting = BufferedChanges(WatchBufferLimits())
     let change = try Self.match(1, bytes: 900_000).change
     waiting.add(
       (0..<200).map {
-        WatchHit(change: change, registration: $0, before: false, after: true, isNamed: false)
+        WatchMatch(change: change, registration: $0, before: false, after: true, isNamed: false)
       })
     guard case .changes(let matches) = waiting.content else {
       Issue.record("the matches are missing")
@@ -80,7 +80,7 @@ import Testing
     }
     client.block(true)
     let bytes = Value.bytes([UInt8](repeating: 9, count: 16_000))
-    let budget = WatchBudget()
+    let budget = WatchBufferLimits()
     var last = Timestamp.epoch
     for round in 0..<60 {
       let writes = try (0..<50).map { index -> Write in
@@ -105,7 +105,7 @@ import Testing
     }
     #expect(client.view.violations.isEmpty)
     #expect(client.view.resets == 0)
-    #expect(client.view.largestBatch <= budget.batchBytes + 17_000)
+    #expect(client.view.largestBatch <= budget.maximumBatchBytes + 17_000)
   }
 
   @Test("above the budget of names all targets are reset, and other streams are not delayed")
@@ -125,7 +125,7 @@ import Testing
     }
     slow.block(true)
     var last = Timestamp.epoch
-    for start in stride(from: 0, to: EngineLimits.streamDirtyDocuments + 600, by: 500) {
+    for start in stride(from: 0, to: EngineLimits.maximumStreamChangedNames + 600, by: 500) {
       let writes = try (start..<start + 500).map {
         Write(
           .update(try fixture.name(ResourcePath(["c", "d\($0)"])), fields: ["n": .integer(Int64(-$0))]))
@@ -150,7 +150,7 @@ import Testing
 
   @Test("a target of 100,000 documents handles thousands of changes without scanning its names for each")
   func manyNames() async throws {
-    var budget = WatchBudget()
+    var budget = WatchBufferLimits()
     budget.changes = 10
     let fixture = try EngineFixture(budget: budget)
     let client = WatchClient()
@@ -176,7 +176,7 @@ import Testing
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     let query = fixture.selection(StructuredQuery(from: [.init("c")]))
-    stream.addTarget(WatchTarget(id: 2, query, bytes: EngineLimits.streamTargetBytes - 10))
+    stream.addTarget(WatchTarget(id: 2, query, bytes: EngineLimits.maximumStreamTargetBytes - 10))
     stream.addTarget(WatchTarget(id: 4, query, bytes: 100))
     try await eventually("the second target is rejected") {
       client.view.removed[4]??.code == .resourceExhausted

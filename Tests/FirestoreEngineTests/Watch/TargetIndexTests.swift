@@ -26,9 +26,9 @@ import Testing
       updateTime: Timestamp(microseconds: 2), fields: fields)
   }
 
-  private func change(_ path: ResourcePath, _ before: MapValue?, _ after: MapValue?) throws -> DocumentChange
+  private func change(_ path: ResourcePath, _ before: MapValue?, _ after: MapValue?) throws -> CommittedChange
   {
-    DocumentChange(
+    CommittedChange(
       name: try fixture.name(path), before: try before.map { try document(path, $0) },
       after: try after.map { try document(path, $0) })
   }
@@ -146,7 +146,7 @@ import Testing
   @Test("unselective queries are limited in number, selective ones are not")
   func unselectiveQueriesLimit() throws {
     var index = TargetIndex()
-    index.unplacedQueries = 1_000
+    index.maximumUnindexedQueries = 1_000
     func add(_ number: Int, _ op: FieldFilter.Operator) throws -> Bool {
       let query = try prepare(
         StructuredQuery(from: [.init("c")], filter: Self.filter("n", op, .integer(Int64(number)))))
@@ -165,6 +165,6 @@ import Testing
   }
 }
 
-extension DocumentChange {
+extension CommittedChange {
   fileprivate var fieldsAfter: MapValue { (try? after?.fields()) ?? [:] }
 }

@@ -37,7 +37,7 @@ extension WatchTests {
 
   @Test("a slow client that loses its permission receives no later documents")
   func slowClientRevoked() async throws {
-    var budget = WatchBudget()
+    var budget = WatchBufferLimits()
     budget.changes = 2
     budget.dirtyDocuments = 2
     let fixture = try EngineFixture(policy: FlagPolicy(), budget: budget)

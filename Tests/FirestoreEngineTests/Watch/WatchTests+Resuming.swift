@@ -228,7 +228,7 @@ extension WatchTests {
       #expect(Set(kept.map(\.name.path)) == now)
       // The filter follows the changes and precedes CURRENT.
       #expect(eventSequence(view).wholeMatch(of: #/ad{1,4}fcn+/#) != nil, "\(eventSequence(view))")
-      for expected in [before, EngineLimits.resumeCountDocuments + 1, -1, nil] {
+      for expected in [before, EngineLimits.maximumResumeCountDocuments + 1, -1, nil] {
         let view = try await resume(fixture, query, from: token, expecting: expected, holding: documents)
         #expect(view.filters[2] == nil && view.resets == 0, "\(String(describing: expected))")
         #expect(Set(view.documents[2]?.keys.map { $0 } ?? []) == now)

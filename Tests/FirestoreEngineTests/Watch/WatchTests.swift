@@ -245,14 +245,14 @@ import Testing
         name: name, createTime: Timestamp(microseconds: 1), updateTime: Timestamp(microseconds: version),
         fields: ["n": .integer(version)])
     }
-    let first = DocumentChange(name: name, before: document(1), after: document(2))
-    let second = DocumentChange(name: name, before: document(2), after: document(3))
+    let first = CommittedChange(name: name, before: document(1), after: document(2))
+    let second = CommittedChange(name: name, before: document(2), after: document(3))
     // Target 1 contains the document throughout. Target 2 loses it with the first commit and ignores the
     // second.
-    let cut = Cut([
-      WatchHit(change: first, registration: 1, before: true, after: true, isNamed: false),
-      WatchHit(change: first, registration: 2, before: true, after: false, isNamed: false),
-      WatchHit(change: second, registration: 1, before: true, after: true, isNamed: false),
+    let cut = SnapshotDelta([
+      WatchMatch(change: first, registration: 1, before: true, after: true, isNamed: false),
+      WatchMatch(change: first, registration: 2, before: true, after: false, isNamed: false),
+      WatchMatch(change: second, registration: 1, before: true, after: true, isNamed: false),
     ])
     #expect(cut.entries.count == 1)
     let entry = try #require(cut.entries.first)

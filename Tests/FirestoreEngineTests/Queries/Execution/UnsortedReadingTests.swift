@@ -45,10 +45,12 @@ import Testing
   }
 
   private static func fixture(
-    _ documents: [ResourcePath: MapValue], sortBytes: Int = 0, scanRows: Int = EngineLimits.scanRows,
+    _ documents: [ResourcePath: MapValue], maximumSortBytes: Int = 0,
+    maximumScanRows: Int = EngineLimits.maximumScanRows,
     limits: EngineLimits = .standard
   ) async throws -> EngineFixture {
-    let fixture = try EngineFixture(lockWait: 0, scanRows: scanRows, limits: limits, sortBytes: sortBytes)
+    let fixture = try EngineFixture(
+      lockWait: 0, maximumScanRows: maximumScanRows, limits: limits, maximumSortBytes: maximumSortBytes)
     let writes = try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) }
     for start in stride(from: 0, to: writes.count, by: 500) {
       try await fixture.commit(Array(writes[start..<min(start + 500, writes.count)]))
@@ -106,10 +108,10 @@ import Testing
 
   @Test(
     "aggregations over unordered sources count each document once, with and without an upper bound",
-    arguments: [EngineLimits.scanRows, 7])
-  func unorderedAggregation(scanRows: Int) async throws {
+    arguments: [EngineLimits.maximumScanRows, 7])
+  func unorderedAggregation(maximumScanRows: Int) async throws {
     let documents = Self.documents()
-    let fixture = try await Self.fixture(documents, scanRows: scanRows, limits: Self.raised)
+    let fixture = try await Self.fixture(documents, maximumScanRows: maximumScanRows, limits: Self.raised)
     let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
       let query = Query(parent: fixture.root, structured)
@@ -142,7 +144,8 @@ import Testing
   func limitedSum() async throws {
     let documents = Self.documents()
     let unsortable = try await Self.fixture(documents, limits: Self.raised)
-    let sortable = try await Self.fixture(documents, sortBytes: EngineLimits.sortBytes, limits: Self.raised)
+    let sortable = try await Self.fixture(
+      documents, maximumSortBytes: EngineLimits.maximumSortBytes, limits: Self.raised)
     let reference = ReferenceEvaluator(database: sortable.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
       var query = Query(parent: sortable.root, structured)
@@ -247,7 +250,8 @@ import Testing
     if seed > 2 { model.schema = RandomSchema.random(&model.random) }
     var documents: [ResourcePath: MapValue] = [:]
     for _ in 0..<50 { documents[model.path()] = model.fields() }
-    let fixture = try await Self.fixture(documents, scanRows: model.pick([EngineLimits.scanRows, 1, 7]))
+    let fixture = try await Self.fixture(
+      documents, maximumScanRows: model.pick([EngineLimits.maximumScanRows, 1, 7]))
     if seed % 2 == 0 { try await fixture.setIndexes(model.indexes()) }
     let reference = ReferenceEvaluator(database: database, documents: documents.mapValues(\.stored))
     let client = WatchClient()
@@ -327,9 +331,9 @@ import Testing
 
   @Test("a target that cannot be reloaded is removed with its cause, and the other targets continue")
   func failedReload() async throws {
-    var budget = WatchBudget()
+    var budget = WatchBufferLimits()
     (budget.changes, budget.dirtyDocuments) = (10, 100)
-    let fixture = try EngineFixture(budget: budget, sortBytes: 50_000)
+    let fixture = try EngineFixture(budget: budget, maximumSortBytes: 50_000)
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(1_000))))
@@ -350,7 +354,7 @@ import Testing
 
   @Test("a limited target is reloaded if its boundary cannot be moved incrementally")
   func boundaryReload() async throws {
-    let fixture = try EngineFixture(sortBytes: 50_000)
+    let fixture = try EngineFixture(maximumSortBytes: 50_000)
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(20))))

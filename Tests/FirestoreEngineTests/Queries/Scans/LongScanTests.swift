@@ -46,7 +46,7 @@ struct LongScanTests {
 
   private func filled() async throws -> (EngineFixture, CountingStore) {
     let store = CountingStore(try MemoryStore())
-    let fixture = try EngineFixture(store: store, scanRows: Self.rows)
+    let fixture = try EngineFixture(store: store, maximumScanRows: Self.rows)
     for start in stride(from: 0, to: Self.count, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { number in
@@ -98,10 +98,10 @@ struct LongScanTests {
   @Test("a read at a past time skips later creations and deletions in bounded steps")
   func churn() async throws {
     let store = CountingStore(try MemoryStore())
-    let fixture = try EngineFixture(store: store, scanRows: Self.rows)
+    let fixture = try EngineFixture(store: store, maximumScanRows: Self.rows)
     let b = FieldPath(field: "b")
     try await fixture.setIndexes(
-      IndexConfiguration(indexes: [
+      DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, [.init(FieldPath(field: "a"), .ascending), .init(b, .ascending)])
       ]))
     let fields: MapValue = ["a": 1, "b": 2, "n": 3]

@@ -94,11 +94,14 @@ import Testing
         ResourcePath(["c", "d\(number)"]),
         ["a": .integer(Int64(number % 2)), "b": .integer(Int64(number)), "k": .integer(Int64(number % 3))])
     }
-    func index(_ fields: [(String, IndexConfiguration.Mode)], _ scope: IndexConfiguration.Scope = .collection)
-      -> IndexConfiguration.Index
+    func index(
+      _ fields: [(String, DatabaseIndexConfiguration.Mode)],
+      _ scope: DatabaseIndexConfiguration.Scope = .collection
+    )
+      -> DatabaseIndexConfiguration.Index
     { .init("c", scope, fields.map { .init(FieldPath(field: $0), $1) }) }
     try await fixture.setIndexes(
-      IndexConfiguration(indexes: [
+      DatabaseIndexConfiguration(indexes: [
         index([("a", .ascending), ("b", .ascending)]), index([("k", .ascending), ("b", .ascending)]),
         index([("b", .ascending)], .collectionGroup),
       ]))
@@ -154,7 +157,7 @@ import Testing
     #expect(standing() == .building)
     state.composites[0].failure = "c/d: why"
     #expect(standing() == .failed("c/d: why"))
-    state.phase = .settled
+    state.phase = .stable
     #expect(standing() == .failed("c/d: why"))
     state.target.composites = []
     #expect(standing() == .unknown)
@@ -168,14 +171,14 @@ import Testing
     let never = await failure { try await fixture.query(query) }
     #expect(never?.message.hasPrefix("The query requires an index. You can create it here: ") == true)
     try await fixture.setIndexes(
-      IndexConfiguration(indexes: [
+      DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, [.init(Self.a, .ascending), .init(Self.b, .ascending)])
       ]))
     #expect(try await fixture.query(query).count == 1)
-    try await fixture.setIndexes(IndexConfiguration())
+    try await fixture.setIndexes(DatabaseIndexConfiguration())
     // The entries remain until transactions that may have read them have ended.
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
-    #expect(state.phase == .retiring && state.composites.count == 1)
+    #expect(state.phase == .waitingForTransactions && state.composites.count == 1)
     #expect(await failure { try await fixture.query(query) } == never)
   }
 
@@ -188,7 +191,7 @@ import Testing
     let query = Self.query(fields.dropLast().map { Self.on($0, .equal) }, [.init(FieldPath(field: "f5"))])
     let never = try #require(await failure { try await fixture.query(query) })
     try await fixture.setIndexes(
-      IndexConfiguration(indexes: [
+      DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, fields.map { .init(FieldPath(field: $0), .ascending) })
       ]))
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
@@ -216,7 +219,7 @@ import Testing
     try await eventually("the other target is current") { client.view.current == [4] }
     let cause = try #require(client.view.removed[2] ?? nil)
     #expect(cause.code == .failedPrecondition && cause.message.contains("create_composite="))
-    var configuration = IndexConfiguration()
+    var configuration = DatabaseIndexConfiguration()
     let isLinked = configuration.add(linkedFrom: cause.message)
     #expect(isLinked)
     try await fixture.setIndexes(configuration)
@@ -240,7 +243,7 @@ import Testing
         + "--field-config=order=ASCENDING,field-path=a "
         + #"--field-config=vector-config='{"dimension":"2","flat": "{}"}',field-path=v"#)
     try await fixture.setIndexes(
-      IndexConfiguration(indexes: [
+      DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, [.init(Self.a, .ascending), .init(v, .vector(dimension: 2))])
       ]))
     #expect(try await fixture.query(query).count == 1)

@@ -179,7 +179,7 @@ import Testing
         && bounds.upper.map { ResourcePath.compare(path, $0) != .descending } ?? true
       guard isBetween else { continue }
       let inside = bounds.inside(parent)
-      let key = KeyLayout.document(path)
+      let key = FirestoreKeyLayout.document(path)
       #expect(inside.rows(below: parent).contains { $0.contains(key) }, "\(path) below \(parent)")
       if path.count == parent.count + 2 { #expect(inside.children(of: parent).contains(key)) }
     }

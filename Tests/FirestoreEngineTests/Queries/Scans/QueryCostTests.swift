@@ -83,10 +83,10 @@ import Testing
     try await Self.fill(fixture, 600, values: 2)
     let database = try await fixture.engine.database(fixture.database)
     let name = fixture.database
-    func run(_ structured: StructuredQuery, sortBytes: Int) async throws -> Int {
+    func run(_ structured: StructuredQuery, maximumSortBytes: Int) async throws -> Int {
       let query = try PreparedQuery(Query(parent: fixture.root, structured), .standard)
       return try await database.rows.read(at: nil) { view in
-        var run = QueryRun(query, database.indexes, sortBytes: sortBytes)
+        var run = QueryRun(query, database.indexes, maximumSortBytes: maximumSortBytes)
         var count = 0
         while true {
           let page = try run.nextPage(view, name)
@@ -99,20 +99,20 @@ import Testing
       from: [.init("c")], filter: .field(FieldFilter(Self.a, .lessThan, 9)),
       orderBy: [.init(Self.a), .init(Self.b, .descending)])
     // The runs of each value fit separately, but not together.
-    #expect(try await run(query, sortBytes: 200_000) == 600)
-    let rejection = await failure { try await run(query, sortBytes: 50_000) }
+    #expect(try await run(query, maximumSortBytes: 200_000) == 600)
+    let rejection = await failure { try await run(query, maximumSortBytes: 50_000) }
     #expect(rejection?.code == .failedPrecondition)
     #expect(rejection?.message.hasPrefix("The query requires an index.") == true)
     #expect(rejection?.message.contains("collection c on (a ASC, b DESC, __name__ DESC)") == true)
     // A limit keeps only the first results in memory.
     query.limit = 20
-    #expect(try await run(query, sortBytes: 50_000) == 20)
+    #expect(try await run(query, maximumSortBytes: 50_000) == 20)
     // Without any order from an index, all results are sorted.
     let group = StructuredQuery(
       from: [.init("c", allDescendants: true)], filter: .field(FieldFilter(Self.a, .equal, 1)),
       orderBy: [.init(Self.b)])
-    #expect(try await run(group, sortBytes: 200_000) == 300)
-    let unsorted = await failure { try await run(group, sortBytes: 20_000) }
+    #expect(try await run(group, maximumSortBytes: 200_000) == 300)
+    let unsorted = await failure { try await run(group, maximumSortBytes: 20_000) }
     #expect(unsorted?.message.contains("collection group c on (a ASC, b ASC, __name__ ASC)") == true)
   }
 

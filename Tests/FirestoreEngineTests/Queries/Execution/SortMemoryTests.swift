@@ -57,7 +57,7 @@ import Testing
     var random = SeededGenerator(seed: 3)
     for wanted in [1, 2, 7, 100, .max] {
       let all = (0..<300).map { _ in Int.random(in: 0..<1_000_000, using: &random) }
-      var first = LeadingElements<Int>(wanted) { $0 < $1 }
+      var first = TopKElements<Int>(wanted) { $0 < $1 }
       var dropped: [Int] = []
       for element in all {
         if let one = first.add(element) { dropped.append(one) }
@@ -69,7 +69,7 @@ import Testing
     }
     func comparisons(_ elements: some Sequence<Int>) -> Int {
       let count = Guarded(0)
-      var first = LeadingElements<Int>(1_000) { a, b in
+      var first = TopKElements<Int>(1_000) { a, b in
         count.withLock { $0 += 1 }
         return a < b
       }
