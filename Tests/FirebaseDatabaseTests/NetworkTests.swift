@@ -40,7 +40,7 @@ private struct RelayedNetwork {
   /// Lets Alice reconnect, and waits until her listens have responses; a connection's requests are served in
   /// order.
   ///
-  /// - Parameter byItself: Waits for the back-off before the next attempt. The back-off grows with every
+  /// - Parameter afterBackoff: Waits for the back-off before the next attempt. The back-off grows with every
   /// disconnection, because these connections are too short to count as healthy. Going online connects
   /// immediately.
   func reconnect(afterBackoff: Bool = false) async throws {
