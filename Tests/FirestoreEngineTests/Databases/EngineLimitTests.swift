@@ -116,27 +116,27 @@ struct EngineLimitTests {
       return configuration
     }
     let fixture = try EngineFixture()
-    func choose(_ engine: FirestoreEngine, _ composites: Int, _ overrides: Int) async -> FirestoreError? {
+    func setIndexes(_ engine: FirestoreEngine, _ composites: Int, _ overrides: Int) async -> FirestoreError? {
       await failure {
         try await engine.setIndexes(configuration(composites, overrides), ofDatabase: "(default)")
       }
     }
-    #expect(await setConfiguration(fixture.engine, 1_000, 200) == nil)
+    #expect(await setIndexes(fixture.engine, 1_000, 200) == nil)
     #expect(
-      await setConfiguration(fixture.engine, 1_001, 0)
+      await setIndexes(fixture.engine, 1_001, 0)
         == .invalidArgument(
           "The database (default) would have 1001 composite indexes; at most 1000 are allowed."))
     #expect(
-      await setConfiguration(fixture.engine, 0, 201)
+      await setIndexes(fixture.engine, 0, 201)
         == .invalidArgument("The database (default) would have 201 field overrides; at most 200 are allowed.")
     )
     var limits = EngineLimits.standard
     limits.maximumCompositeIndexes = 1_001
     limits.maximumFieldOverrides = 201
     let raised = try EngineFixture(limits: limits)
-    #expect(await setConfiguration(raised.engine, 1_001, 201) == nil)
-    #expect(await setConfiguration(raised.engine, 1_002, 201) != nil)
-    #expect(await setConfiguration(raised.engine, 1_001, 202) != nil)
+    #expect(await setIndexes(raised.engine, 1_001, 201) == nil)
+    #expect(await setIndexes(raised.engine, 1_002, 201) != nil)
+    #expect(await setIndexes(raised.engine, 1_001, 202) != nil)
   }
 
   @Test("a stream is limited to 1,000 targets, or to the configured number", arguments: [nil, 100_000])

@@ -9,7 +9,7 @@ struct RandomModel {
   var random: SeededGenerator
   let database: DatabaseName
   /// The fields and values of the documents.
-  var schema = RandomSchema.usual
+  var schema = RandomSchema.standard
 
   static let collections: [ResourcePath] = ["c", "d", "c/d1/c", "c/d2/sub", "x/missing/c", "c/d1/c/d3/c"]
 

@@ -106,7 +106,7 @@ import Testing
       ).fields["all"]
     }
     let token = try await fixture.begin()
-    let owner = try database.transactions.enter(token, toCommit: false, as: .administrator).owner
+    let owner = try database.transactions.beginRequest(token, toCommit: false, as: .administrator).owner
     func read(_ range: Range<Int>) throws {
       let keys = range.map { number in withUnsafeBytes(of: UInt32(number).bigEndian) { [0xFF] + Key($0) } }
       try database.transactions.add(
@@ -117,7 +117,7 @@ import Testing
     try read(EngineLimits.maximumTransactionReads - 60..<EngineLimits.maximumTransactionReads - 30)
     let tooBig = FirestoreError.invalidArgument("Transaction too big. Decrease transaction size.")
     #expect(await failure { try await count(token) } == tooBig)
-    database.transactions.leave(owner)
+    database.transactions.endRequest(owner)
 
     var session = try await database.beginRead(.newTransaction(.readOnly()), as: .administrator)
     let prepared = try PreparedQuery(Query(parent: fixture.root, query), .standard)

@@ -55,9 +55,9 @@ import Testing
     "every snapshot of every stream equals its queries' results at its time", arguments: seed..<seed + count)
   func snapshots(seed: UInt64) async throws {
     var budget = WatchBufferLimits()
-    budget.changes = 12
-    budget.changeBytes = 6_000
-    budget.dirtyDocuments = 14
+    budget.maximumChanges = 12
+    budget.maximumChangeBytes = 6_000
+    budget.maximumNames = 14
     budget.maximumBatchBytes = 1_000
     budget.maximumReadBytes = 2_000
     var fixture = try EngineFixture(budget: budget)

@@ -28,14 +28,14 @@ import Testing
     var stages: [String] = []
     for index in 0..<20_000 {
       waiting.add([try Self.match(index, bytes: size)])
-      #expect(waiting.bytes <= max(budget.changeBytes, budget.dirtyBytes))
+      #expect(waiting.bytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
       let stage =
         switch waiting.content {
         case .changes(let matches):
-          matches.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.changeBytes
+          matches.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.maximumChangeBytes
             ? "changes" : "too many changes"
-        case .dirty: "dirty"
-        case .everything: "everything"
+        case .names: "dirty"
+        case .reset: "everything"
         }
       if stages.last != stage { stages.append(stage) }
     }
@@ -58,7 +58,7 @@ import Testing
     }
     #expect(matches.count == 200)
     waiting.add(try (10..<20).map { try Self.match($0, bytes: 900_000) })
-    guard case .dirty(let paths) = waiting.content else {
+    guard case .names(let paths) = waiting.content else {
       Issue.record("9 MB are buffered in full")
       return
     }
@@ -92,7 +92,7 @@ import Testing
             fields: ["n": .integer(Int64((index * 37 + round * 11) % 101)), "x": bytes]))
       }
       last = try #require(try await fixture.commit(writes).commitTime)
-      #expect(stream.waitingBytes <= max(budget.changeBytes, budget.dirtyBytes))
+      #expect(stream.waitingBytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
     }
     client.block(false)
     let documents = try await client.snapshot(at: last)
@@ -151,7 +151,7 @@ import Testing
   @Test("a target of 100,000 documents handles thousands of changes without scanning its names for each")
   func manyNames() async throws {
     var budget = WatchBufferLimits()
-    budget.changes = 10
+    budget.maximumChanges = 10
     let fixture = try EngineFixture(budget: budget)
     let client = WatchClient()
     let stream = try await fixture.watch(client)

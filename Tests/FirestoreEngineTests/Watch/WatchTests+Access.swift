@@ -38,8 +38,8 @@ extension WatchTests {
   @Test("a slow client that loses its permission receives no later documents")
   func slowClientRevoked() async throws {
     var budget = WatchBufferLimits()
-    budget.changes = 2
-    budget.dirtyDocuments = 2
+    budget.maximumChanges = 2
+    budget.maximumNames = 2
     let fixture = try EngineFixture(policy: FlagPolicy(), budget: budget)
     try await fixture.commit([
       Write(.update(try fixture.name("flags/open"), fields: ["on": true])),

@@ -26,12 +26,12 @@ import Testing
       from: [.init("c", allDescendants: true)],
       orderBy: [.init(FieldPath(field: "b")), .init(FieldPath(field: "a"))])
     let query = Query(parent: fixture.root, structured)
-    let sorting = fixture.engine.sorting
+    let sorting = fixture.engine.sortMemory
     let pages = Collected<Int>()
     try await fixture.engine.runQuery(query, as: .administrator) { page in
       pages.append(page.documents.count)
       guard !page.isLast else { return }
-      #expect(sorting.used > 1_200_000)
+      #expect(sorting.reservedBytes > 1_200_000)
       let second = await failure { try await fixture.query(structured) }
       #expect(second?.code == .resourceExhausted)
       #expect(second?.message.contains("2000000 in all") == true)
@@ -40,16 +40,16 @@ import Testing
       #expect(ordered.count == 300)
     }
     #expect(pages.all.count > 1 && pages.all.reduce(0, +) == 300)
-    #expect(sorting.used == 0)
+    #expect(sorting.reservedBytes == 0)
     await #expect(throws: Disconnected.self) {
       try await fixture.engine.runQuery(query, as: .administrator) { _ in throw Disconnected() }
     }
-    #expect(sorting.used == 0)
+    #expect(sorting.reservedBytes == 0)
     #expect(try await fixture.query(structured).count == 300)
     var request = ListDocumentsRequest(parent: fixture.root, collectionID: "c", pageSize: 10)
     request.orderBy = "b, a"
     #expect(try await fixture.engine.listDocuments(request, as: .administrator).documents.count == 10)
-    #expect(sorting.used == 0)
+    #expect(sorting.reservedBytes == 0)
   }
 
   @Test("the first elements equal those of the sorted list, and a later element costs one comparison")

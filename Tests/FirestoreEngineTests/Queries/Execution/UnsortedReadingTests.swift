@@ -332,7 +332,7 @@ import Testing
   @Test("a target that cannot be reloaded is removed with its cause, and the other targets continue")
   func failedReload() async throws {
     var budget = WatchBufferLimits()
-    (budget.changes, budget.dirtyDocuments) = (10, 100)
+    (budget.maximumChanges, budget.maximumNames) = (10, 100)
     let fixture = try EngineFixture(budget: budget, maximumSortBytes: 50_000)
     let client = WatchClient()
     let stream = try await fixture.watch(client)

@@ -240,7 +240,7 @@ import Testing
     ) { pages.append($0) }
     #expect(pages.all.count == 1)
     #expect(pages.all.first?.transaction != nil)
-    let names = pages.all.flatMap(\.items).map { item -> String in
+    let ids = pages.all.flatMap(\.items).map { item -> String in
       switch item {
       case .found(let document):
         #expect((try? document.fields()) == [:])
@@ -248,7 +248,7 @@ import Testing
       case .missing(let name): return name.id + "?"
       }
     }
-    #expect(names == ["b", "a", "none?"])
+    #expect(ids == ["b", "a", "none?"])
     // The transaction is in the first page, also after many missing documents.
     let many = try (0..<1_500).map {
       try fixture.name(ResourcePath(splitting: $0 == 700 ? "c/a" : "none/\($0)"))

@@ -63,7 +63,7 @@ import Testing
     #expect(
       text.hasSuffix(
         #"{"fieldPath":"b","order":"ASCENDING"},{"fieldPath":"__name__","order":"DESCENDING"}]}"#))
-    for standing in [MissingIndex.Standing.building, .failed("c/d: why")] {
+    for standing in [MissingIndex.Status.building, .failed("c/d: why")] {
       #expect(MissingIndex.composite(index, standing).configuration == nil)
     }
   }

@@ -144,7 +144,7 @@ import Testing
       collectionID: "c", scope: .collection, parts: [.init(Self.a, .ascending), .init(Self.b, .descending)],
       namesDescend: true)
     var state = IndexState()
-    func standing() -> MissingIndex.Standing? {
+    func standing() -> MissingIndex.Status? {
       let missing = Planner(prepared, IndexSet(state), at: Version(microseconds: .max)).missingIndex
       guard case .composite(index, let standing)? = missing else { return nil }
       return standing
