@@ -147,7 +147,7 @@ public final class HearthServer: Sendable {
       if case .running(let running) = phase { running.firestore } else { nil }
     }
     guard let engine else { return }
-    let indexes: [(database: String, indexes: IndexConfiguration)]
+    let indexes: [(database: String, indexes: DatabaseIndexConfiguration)]
     do {
       indexes = try configuration.readIndexes(log: log)
       try engine.validate(indexes)
@@ -177,7 +177,7 @@ public final class HearthServer: Sendable {
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
     options.requiresIndexes = configuration.indexes == .strict
     options.limits = configuration.limits.firestore
-    options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.sortBytes)
+    options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.maximumSortBytes)
     let raised = configuration.limits.raised
     if !raised.isEmpty {
       log.notice("limits are raised", metadata: ["limits": "\(raised.joined(separator: " "))"])

@@ -1,11 +1,11 @@
-// CreateDocument, UpdateDocument, DeleteDocument and BatchWrite. Commit is in Commits/Committing.
+// Serves CreateDocument, UpdateDocument, DeleteDocument and BatchWrite. Commit is in Commits/Committing.
 
 public import FirestoreModel
 import OrderedStore
 
 extension FirestoreEngine {
-  /// Creates a document; without an id under one of twenty random letters and digits.
-  /// - Throws: ALREADY_EXISTS if there is one.
+  /// Creates a document. Without an id it gets twenty random letters and digits.
+  /// - Throws: ALREADY_EXISTS if the document exists.
   public func createDocument(
     in collection: CollectionName, id: String?, fields: MapValue, mask: FieldMask? = nil, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
@@ -13,13 +13,13 @@ extension FirestoreEngine {
     let id = id ?? AutoID.make(using: &random)
     try ResourceID.validate(collectionID: collection.id)
     try ResourceID.validate(documentID: id)
-    // The whole name has limits of its own.
+    // Parsing checks the limits of the complete name.
     let name = try DocumentName(parsing: collection.document(id).description)
     let write = Write(.update(name, fields: fields), precondition: .exists(false))
     return try await put(write, mask: mask, as: caller)
   }
 
-  /// Creates or changes a document and returns it as it is then, reduced to `mask`.
+  /// Creates or updates a document and returns the result, reduced to `mask`.
   public func updateDocument(
     _ name: DocumentName, fields: MapValue, updateMask: [FieldPath]?, mask: FieldMask? = nil,
     precondition: Precondition? = nil, as caller: Caller
@@ -28,7 +28,7 @@ extension FirestoreEngine {
     return try await put(write, mask: mask, as: caller)
   }
 
-  /// Deletes a document; none to delete is no error unless the precondition says so.
+  /// Deletes a document. A missing document is an error only if the precondition requires it.
   public func deleteDocument(
     _ name: DocumentName, precondition: Precondition? = nil, as caller: Caller
   ) async throws(FirestoreError) {
@@ -36,25 +36,25 @@ extension FirestoreEngine {
       in: name.database, [Write(.delete(name), precondition: precondition)], as: caller)
   }
 
-  /// Commits one update and returns the document that it made.
+  /// Commits one update and returns the resulting document.
   private func put(
     _ write: Write, mask: FieldMask?, as caller: Caller
   ) async throws(FirestoreError) -> StoredDocument {
     try write.validate(in: write.document.database, limits: limits.data)
-    return try await reporting {
+    return try await convertingErrors {
       let database = try await self.database(write.document.database)
       let document = try await database.update(write, as: caller)
       return try document.masked(mask)
     }
   }
 
-  /// Applies writes to distinct documents, each by itself: one that fails does not keep the others from happening, and
-  /// they may happen in any order.
+  /// Applies writes to distinct documents, each as a separate commit, in any order. A failed write does not
+  /// affect the others.
   ///
-  /// - Returns: for each write, in order, what became of it: its result, or what ``commit(in:_:transaction:as:)`` would
-  ///   have thrown for it alone.
-  /// - Throws: INVALID_ARGUMENT, before anything happens, if two writes are for one document; NOT_FOUND if there is no
-  ///   such database; UNAVAILABLE while shutting down.
+  /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)``
+  ///   throws for it alone.
+  /// - Throws: INVALID_ARGUMENT, before any write, if two writes are for one document; NOT_FOUND if the
+  ///   database does not exist; UNAVAILABLE during shutdown.
   public func batchWrite(
     in name: DatabaseName, _ writes: [Write], as caller: Caller
   ) async throws(FirestoreError) -> [Result<WriteResult, FirestoreError>] {
@@ -62,7 +62,7 @@ extension FirestoreEngine {
     for write in writes where !documents.insert(write.document).inserted {
       throw .invalidArgument("the same document cannot be written more than once in a single request")
     }
-    return try await reporting {
+    return try await convertingErrors {
       let database = try await self.database(name)
       if writes.isEmpty { try await database.authoriseTransaction(as: caller) }
       var outcomes = [Result<WriteResult, FirestoreError>?](repeating: nil, count: writes.count)
@@ -75,8 +75,8 @@ extension FirestoreEngine {
           let write = writes[index]
           group.addTask { (index, await self.single(write, in: name, as: caller)) }
         }
-        // So many at once share syncs; the rest follow one by one.
-        for _ in 0..<EngineLimits.batchWritesAtOnce { start() }
+        // Concurrent commits share one sync to disk.
+        for _ in 0..<EngineLimits.maximumConcurrentBatchWrites { start() }
         while let (index, outcome) = await group.next() {
           outcomes[index] = outcome
           start()

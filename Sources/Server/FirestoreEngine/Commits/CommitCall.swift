@@ -1,13 +1,13 @@
 // One commit in progress, from the request until its outcome is reported.
 //
-// A commit needs no task unless it has to wait: for the database to open, or for another transaction's locks.
+// A commit needs a task only while it waits: for the database to open, or for another transaction's locks.
 //
 // Invariant: the outcome is reported exactly once.
 
 import FirestoreModel
 import OrderedStore
 
-/// A commit in progress. Cancelling it ends a wait; a commit that is in the sequencer completes.
+/// A commit in progress. Cancelling it ends a wait; a commit in the sequencer completes.
 public final class CommitCall: CancellableCall {
   typealias Outcome = Result<CommitResponse, FirestoreError>
   typealias Completion = @Sendable (Outcome) -> Void

@@ -114,7 +114,7 @@ extension FirestoreDatabase {
       return attempt(Attempt(call: call, writer: makeWriter(), plan: plan) { call.complete($0) })
     }
     let transaction: OpenTransaction
-    do { transaction = try transactions.enter(token, toCommit: true, as: caller) } catch {
+    do { transaction = try transactions.beginRequest(token, toCommit: true, as: caller) } catch {
       return call.complete(.failure(FirestoreError(error)))
     }
     let transactions = transactions
@@ -186,7 +186,7 @@ extension FirestoreDatabase {
     let locks = locks
     rows.execute(validating: attempt.reads) { view in
       try self.sequence(attempt, view)
-    } answer: { outcome in
+    } completion: { outcome in
       locks.leave(attempt.writer)
       switch outcome {
       case .success(let committed):
@@ -229,8 +229,8 @@ extension FirestoreDatabase {
   func plan(_ writes: [Write], as caller: Caller, _ view: any SequencedTransaction) throws -> CommitPlan {
     let needsDecisions = !policy.allowsEverything(caller)
     var plan = CommitPlan(
-      view, indexes.current, options.limits, work: CommitWork(limit: options.commitWork),
-      recordsSteps: needsDecisions)
+      view, indexes.current, options.limits, work: CommitCostBudget(limit: options.maximumCommitCost),
+      recordsAccessChecks: needsDecisions)
     try plan.apply(writes)
     if needsDecisions { try plan.authorise(caller, policy) }
     try plan.finish()

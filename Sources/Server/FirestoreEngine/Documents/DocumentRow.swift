@@ -1,14 +1,14 @@
-// A document's row: its times, then its `google.firestore.v1.Document` message.
+// The row of a document: its times, then its `google.firestore.v1.Document` message.
 //
 //     01 | create time in µs (8, big endian) | update time in µs (8) | message
 //
-// The message is stored whole, name included, so that a read copies it into the answer without decoding it.
+// The message includes the name, so that a read copies it into the response without decoding it.
 
 import FirestoreModel
 import FirestoreWire
 import OrderedStore
 
-/// Reads and writes document rows.
+/// Encodes and decodes document rows.
 enum DocumentRow {
   static let format: UInt8 = 1
   static let headerSize = 17
@@ -25,7 +25,7 @@ enum DocumentRow {
   }
 
   /// The document in a row.
-  /// - Throws: DATA_LOSS if the bytes are no row of this format.
+  /// - Throws: DATA_LOSS if the bytes are not a row of this format, or of another document.
   static func decode(_ row: UnsafeRawBufferPointer, _ name: DocumentName) throws(FirestoreError)
     -> StoredDocument
   {
@@ -38,7 +38,7 @@ enum DocumentRow {
   }
 
   /// The document in a row.
-  /// - Throws: DATA_LOSS if the bytes are no row of this format.
+  /// - Throws: DATA_LOSS if the bytes are not a row of this format, or of another document.
   static func decode(_ row: StoredValue, _ name: DocumentName) throws(FirestoreError) -> StoredDocument {
     let result = row.withUnsafeBytes { bytes -> Result<StoredDocument, FirestoreError> in
       do throws(FirestoreError) { return .success(try decode(bytes, name)) } catch { return .failure(error) }
@@ -52,5 +52,13 @@ enum DocumentRow {
 
   private static func time(_ row: UnsafeRawBufferPointer, at offset: Int) -> Timestamp {
     Timestamp(microseconds: Int64(bigEndian: row.loadUnaligned(fromByteOffset: offset, as: Int64.self)))
+  }
+}
+
+extension ReadView {
+  /// The document at a path; nil if it does not exist.
+  func document(_ name: DocumentName) throws -> StoredDocument? {
+    guard let row = try get(FirestoreKeyLayout.document(name.path)) else { return nil }
+    return try DocumentRow.decode(row.value, name)
   }
 }

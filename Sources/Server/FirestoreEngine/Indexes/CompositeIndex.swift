@@ -9,7 +9,7 @@
 // 04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE.
 //
 // Invariant: a document has entries only if it has all fields, and of an array one for each distinct element. Values
-// whose encodings reach `IndexValue.cutLength` may be equal in an entry although they differ.
+// whose encodings reach `IndexValue.truncationLength` may be equal in an entry although they differ.
 
 import FirestoreModel
 import OrderedStore
@@ -33,7 +33,7 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   }
 
   let collectionID: String
-  let scope: IndexConfiguration.Scope
+  let scope: DatabaseIndexConfiguration.Scope
   var parts: [Part]
   var namesDescend: Bool
 
@@ -82,11 +82,11 @@ struct NumberedIndex: Hashable, Sendable {
   let index: CompositeIndex
 
   /// All rows of the index begin with this.
-  var prefix: Key { KeyLayout.composite(number) }
+  var prefix: Key { FirestoreKeyLayout.composite(number) }
 
   /// All rows of the index for documents of a collection begin with this; of a group index, all rows.
   func prefix(in collection: ResourcePath) -> Key {
-    index.scope == .collection ? KeyLayout.composite(number, of: collection) : prefix
+    index.scope == .collection ? FirestoreKeyLayout.composite(number, of: collection) : prefix
   }
 
   /// The rows that a document has in the index.
@@ -111,11 +111,11 @@ struct NumberedIndex: Hashable, Sendable {
     }
     guard !values.contains(where: \.isEmpty) else { return [] }
     let longest = values.reduce(0) { $0 + ($1.map(\.count).max() ?? 0) }
-    guard longest <= EngineLimits.compositeEntryBytes else {
+    guard longest <= EngineLimits.maximumCompositeEntryBytes else {
       guard isLimited else { return [] }
       throw .invalidArgument(
         "An entry of the document in the index of \(index.description) has \(longest) bytes; at most "
-          + "\(EngineLimits.compositeEntryBytes) are allowed.")
+          + "\(EngineLimits.maximumCompositeEntryBytes) are allowed.")
     }
     let start = prefix(in: ResourcePath(Array(path.segments.dropLast())))
     var name = IndexKeyEncoder()
@@ -205,7 +205,9 @@ struct CompositeRow {
   /// Where the first value at or after the given one ends that may stand for several; nil if none does.
   func tieEnd(from part: Int) -> Int? {
     for place in ends.indices where place >= part {
-      if ends[place] - (place > 0 ? ends[place - 1] : start) >= IndexValue.cutLength { return ends[place] }
+      if ends[place] - (place > 0 ? ends[place - 1] : start) >= IndexValue.truncationLength {
+        return ends[place]
+      }
     }
     return nil
   }

@@ -61,12 +61,12 @@ public enum ConsistencyCheck {
     _ name: DatabaseName, in store: any OrderedStore
   ) async throws -> ConsistencyReport {
     let rows = try await store.database(
-      named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.longestHistorySeconds))
+      named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.maximumHistorySeconds))
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in
       var pass = Pass(name: name, view: view)
       pass.set = IndexSet(
-        try view.get(KeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState())
+        try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState())
       try pass.documents()
       try pass.groups()
       try pass.count()
@@ -86,9 +86,9 @@ public enum ConsistencyCheck {
     var ownedComposite = 0
 
     mutating func documents() throws {
-      try view.scan(KeyRange(prefix: [KeyLayout.documents]), reverse: false) { key, value, _ in
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.documents]), reverse: false) { key, value, _ in
         report.documents += 1
-        guard let path = KeyLayout.documentPath(ofRow: Array(key)),
+        guard let path = FirestoreKeyLayout.documentPath(ofRow: Array(key)),
           let name = DocumentName(database: name, path: path),
           let fields = try? DocumentRow.decode(value, name).fields()
         else {
@@ -96,7 +96,7 @@ public enum ConsistencyCheck {
           return true
         }
         try entries(of: path, fields)
-        if try view.get(KeyLayout.group(path)) == nil { report.add(.missingGroupRow, "\(path)") }
+        if try view.get(FirestoreKeyLayout.group(path)) == nil { report.add(.missingGroupRow, "\(path)") }
         return true
       }
     }
@@ -106,7 +106,7 @@ public enum ConsistencyCheck {
       let possible = try DocumentEntries(
         of: fields, at: path, in: set.possible(in: collection), limits: nil)
       let certain =
-        set.state.phase == .settled
+        set.state.phase == .stable
         ? possible
         : try DocumentEntries(of: fields, at: path, in: set.certain(in: collection), limits: nil)
       let needed = Set(certain.automatic).union(certain.composite.map(\.key))
@@ -127,14 +127,14 @@ public enum ConsistencyCheck {
     }
 
     mutating func count() throws {
-      try view.scan(KeyRange(prefix: [KeyLayout.indexes]), reverse: false) { _, _, _ in
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.indexes]), reverse: false) { _, _, _ in
         report.automaticEntries += 1
         return true
       }
-      let dead = set.state.dead
-      try view.scan(KeyRange(prefix: [KeyLayout.composites]), reverse: false) { key, _, _ in
+      let droppedNumbers = set.state.droppedNumbers
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, _, _ in
         // What is being removed already belongs to nobody.
-        if dead.isEmpty || !dead.contains(ConsistencyCheck.number(Array(key.prefix(5)))) {
+        if droppedNumbers.isEmpty || !droppedNumbers.contains(ConsistencyCheck.number(Array(key.prefix(5)))) {
           report.compositeEntries += 1
         }
         return true
@@ -142,20 +142,20 @@ public enum ConsistencyCheck {
     }
 
     mutating func groups() throws {
-      try view.scan(KeyRange(prefix: [KeyLayout.groups]), reverse: false) { key, _, _ in
-        guard let path = KeyLayout.documentPath(ofGroupRow: Array(key)) else {
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.groups]), reverse: false) { key, _, _ in
+        guard let path = FirestoreKeyLayout.documentPath(ofGroupRow: Array(key)) else {
           report.add(.unreadable, ConsistencyCheck.text(Array(key)))
           return true
         }
-        if try view.get(KeyLayout.document(path)) == nil { report.add(.strayGroupRow, "\(path)") }
+        if try view.get(FirestoreKeyLayout.document(path)) == nil { report.add(.strayGroupRow, "\(path)") }
         return true
       }
     }
 
     mutating func strayAutomaticEntries() throws {
-      try view.scan(KeyRange(prefix: [KeyLayout.indexes]), reverse: false) { key, _, _ in
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.indexes]), reverse: false) { key, _, _ in
         let key = Array(key)
-        guard let path = KeyLayout.documentPath(ofIndexEntry: key) else {
+        guard let path = FirestoreKeyLayout.documentPath(ofIndexEntry: key) else {
           report.add(.unreadable, ConsistencyCheck.text(key))
           return true
         }
@@ -168,10 +168,10 @@ public enum ConsistencyCheck {
 
     mutating func strayCompositeEntries() throws {
       let indexes = set.numbered
-      try view.scan(KeyRange(prefix: [KeyLayout.composites]), reverse: false) { key, value, _ in
+      try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, value, _ in
         let key = Array(key)
         let number = ConsistencyCheck.number(key)
-        if set.state.dead.contains(number) { return true }
+        if set.state.droppedNumbers.contains(number) { return true }
         guard let index = indexes[number] else {
           report.add(.strayEntry, ConsistencyCheck.text(key))
           return true

@@ -19,9 +19,9 @@ enum IndexEntries {
   /// - Throws: INVALID_ARGUMENT above the limits on number and size of entries, and without room.
   static func keys(
     of fields: MapValue, at path: ResourcePath, rules: FieldRules? = nil, limits: EngineLimits? = .standard,
-    room: CommitWork.EntryRoom? = nil
+    budget: CommitCostBudget.EntryBudget? = nil
   ) throws(FirestoreError) -> [Key] {
-    var builder = Builder(path, fields: fields.count, limits, room)
+    var builder = Builder(path, fields: fields.count, limits, budget)
     try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
     return builder.keys
@@ -42,13 +42,14 @@ enum IndexEntries {
     let prefix: Key
     private let id: [UInt8]
     private let limits: EngineLimits?
-    private let room: CommitWork.EntryRoom?
+    private let budget: CommitCostBudget.EntryBudget?
 
-    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?, _ room: CommitWork.EntryRoom?) {
+    init(_ path: ResourcePath, fields: Int, _ limits: EngineLimits?, _ budget: CommitCostBudget.EntryBudget?)
+    {
       self.limits = limits
-      self.room = room
-      prefix = KeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
-      id = KeyLayout.segment(path.segments.last ?? "")
+      self.budget = budget
+      prefix = FirestoreKeyLayout.indexes(of: ResourcePath(Array(path.segments.dropLast())))
+      id = FirestoreKeyLayout.segment(path.segments.last ?? "")
       self.path = path
       let parent = ResourcePath(Array(path.segments.dropLast(2)))
       entryBytes = DocumentSize.of(path: path) + (parent.isEmpty ? 0 : DocumentSize.of(path: parent)) + 32
@@ -80,7 +81,7 @@ enum IndexEntries {
         default:
           guard hasValue else { break }
           key.endFieldPath()
-          key.append(raw: KeyLayout.EntryKind.value.rawValue)
+          key.append(raw: FirestoreKeyLayout.EntryKind.value.rawValue)
           key.append(entry.value)
           try finish(key)
         }
@@ -90,13 +91,13 @@ enum IndexEntries {
     /// Refuses an entry of the current field that is too large.
     private func checkSize(_ value: Value) throws(FirestoreError) {
       let size = entryBytes + namesBytes
-      guard let limits, size + Limits.indexedValueBytes > limits.indexEntryBytes else { return }
+      guard let limits, size + Limits.indexedValueBytes > limits.maximumIndexEntryBytes else { return }
       let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
-      guard whole > limits.indexEntryBytes else { return }
+      guard whole > limits.maximumIndexEntryBytes else { return }
       throw .invalidArgument(
         "The index entry of property \"\(fieldNames.joined(separator: ".").prefix(200))\" of document "
           + "\"\(path.description.prefix(200))\" has \(whole) bytes, more than the maximum of "
-          + "\(limits.indexEntryBytes) bytes for the names and the value of one entry.")
+          + "\(limits.maximumIndexEntryBytes) bytes for the names and the value of one entry.")
     }
 
     /// One entry for each distinct element.
@@ -111,7 +112,7 @@ enum IndexEntries {
 
     /// Adds an entry from the names of its field and its encoded value.
     private mutating func finish(
-      _ field: IndexKeyEncoder, _ kind: KeyLayout.EntryKind, _ value: [UInt8]
+      _ field: IndexKeyEncoder, _ kind: FirestoreKeyLayout.EntryKind, _ value: [UInt8]
     ) throws(FirestoreError) {
       var key = IndexKeyEncoder(prefix: field.bytes, room: value.count + id.count + 4)
       key.endFieldPath()
@@ -127,14 +128,14 @@ enum IndexEntries {
       keys.append(encoder.bytes)
       count += 2
       bytes += encoder.bytes.count
-      if let limits, count > limits.indexEntries {
-        throw .indexEntryLimit(limits.indexEntries)
+      if let limits, count > limits.maximumIndexEntries {
+        throw .indexEntryLimit(limits.maximumIndexEntries)
       }
-      if let limits, bytes > limits.indexEntriesBytes {
+      if let limits, bytes > limits.maximumIndexEntriesBytes {
         throw .invalidArgument(
-          "The document's index entries are larger than \(limits.indexEntriesBytes) bytes in all.")
+          "The document's index entries are larger than \(limits.maximumIndexEntriesBytes) bytes in all.")
       }
-      try room?.check(bytes)
+      try budget?.check(bytes)
     }
   }
 

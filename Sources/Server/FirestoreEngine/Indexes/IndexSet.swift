@@ -25,15 +25,15 @@ struct IndexSet: Sendable {
 
   let state: IndexState
   /// The vector indexes, which have no rows.
-  let vectors: [IndexConfiguration.Index]
+  let vectors: [DatabaseIndexConfiguration.Index]
   /// The collection groups whose documents the phase goes over, in the order of their ids' bytes.
   let pending: [String]
   /// Whether everything is automatic.
-  let isPlain: Bool
+  let isAutomaticOnly: Bool
   /// What documents may have.
   private let possible: [[UInt8]: Group]
   /// What documents that are written get.
-  private let kept: [[UInt8]: Group]
+  private let maintained: [[UInt8]: Group]
   /// What the target wants.
   private let wanted: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
@@ -42,14 +42,14 @@ struct IndexSet: Sendable {
   /// Nothing but automatic indexes.
   static let automatic = IndexSet(IndexState())
 
-  init(_ state: IndexState, vectors: [IndexConfiguration.Index] = []) {
+  init(_ state: IndexState, vectors: [DatabaseIndexConfiguration.Index] = []) {
     self.state = state
     self.vectors = vectors
-    isPlain = state.plans.allSatisfy { $0 == IndexState.Plan() }
+    isAutomaticOnly = state.plans.allSatisfy { $0 == IndexState.Plan() }
     let groups = state.concernedGroups
     possible = IndexSet.groups(groups, state.plans, state)
     wanted = IndexSet.groups(groups, [state.target], state)
-    kept = state.phase == .clearing || state.phase == .settled ? wanted : possible
+    maintained = state.phase == .clearing || state.phase == .stable ? wanted : possible
     var usableRules: [[UInt8]: FieldRules] = [:]
     var ready: [[UInt8]: [Ready]] = [:]
     for group in groups {
@@ -77,7 +77,7 @@ struct IndexSet: Sendable {
         let base = IndexSet.rules(group, state.base)
         return rules.intersection(base) != rules || !(IndexSet.unbuilt(state, group).isEmpty)
       case .clearing: return (possible[key]?.rules ?? .automatic) != rules
-      case .settled, .retiring: return false
+      case .stable, .waitingForTransactions: return false
       }
     }
   }
@@ -116,16 +116,18 @@ struct IndexSet: Sendable {
 
   /// What documents of a collection may have.
   func possible(in collection: String) -> Group {
-    isPlain ? .automatic : possible[Array(collection.utf8)] ?? .automatic
+    isAutomaticOnly ? .automatic : possible[Array(collection.utf8)] ?? .automatic
   }
   /// What documents of a collection get when they are written.
-  func kept(in collection: String) -> Group {
-    isPlain ? .automatic : kept[Array(collection.utf8)] ?? .automatic
+  func maintained(in collection: String) -> Group {
+    isAutomaticOnly ? .automatic : maintained[Array(collection.utf8)] ?? .automatic
   }
   /// What documents of a collection have for certain: what all complete plans give.
   func certain(in collection: String) -> Group {
-    if isPlain { return .automatic }
-    guard state.phase == .building || state.phase == .retiring else { return wanted(in: collection) }
+    if isAutomaticOnly { return .automatic }
+    guard state.phase == .building || state.phase == .waitingForTransactions else {
+      return wanted(in: collection)
+    }
     let rules = IndexSet.rules(collection, state.base)
     let ready = state.composites.filter {
       $0.readySince != nil && $0.failure == nil && $0.index.collectionID.hasSameUTF8(as: collection)
@@ -149,7 +151,7 @@ struct IndexSet: Sendable {
 
   /// Whether queries at a version may use a field's automatic entries.
   func mayUse(_ field: FieldPath, isElement: Bool, in collection: String, at version: Version) -> Bool {
-    if isPlain { return version.microseconds >= state.automaticSince }
+    if isAutomaticOnly { return version.microseconds >= state.automaticSince }
     guard version.microseconds >= state.automaticSince else { return false }
     guard let rules = usableRules[Array(collection.utf8)] else { return true }
     return isElement ? rules[field].elements : rules[field].value
@@ -157,7 +159,7 @@ struct IndexSet: Sendable {
 
   /// The composite indexes of a collection group that queries at a version may use.
   func ready(in collection: String, at version: Version) -> [NumberedIndex] {
-    isPlain ? [] : (ready[Array(collection.utf8)] ?? []).filter { $0.since <= version }.map(\.index)
+    isAutomaticOnly ? [] : (ready[Array(collection.utf8)] ?? []).filter { $0.since <= version }.map(\.index)
   }
 }
 
@@ -177,9 +179,10 @@ struct DocumentEntries {
   /// - Throws: INVALID_ARGUMENT above the limits on entries, and without room.
   init(
     of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?,
-    room: CommitWork.EntryRoom? = nil
+    budget: CommitCostBudget.EntryBudget? = nil
   ) throws(FirestoreError) {
-    automatic = try IndexEntries.keys(of: fields, at: path, rules: group.rules, limits: limits, room: room)
+    automatic = try IndexEntries.keys(
+      of: fields, at: path, rules: group.rules, limits: limits, budget: budget)
     guard !group.composites.isEmpty else { return }
     var count = 2 * automatic.count
     var bytes = self.bytes
@@ -189,8 +192,10 @@ struct DocumentEntries {
         more, size throws(FirestoreError) in
         count += more
         bytes += size
-        if let limits, count > limits.indexEntries { throw .indexEntryLimit(limits.indexEntries) }
-        try room?.check(bytes)
+        if let limits, count > limits.maximumIndexEntries {
+          throw .indexEntryLimit(limits.maximumIndexEntries)
+        }
+        try budget?.check(bytes)
       }
       for (key, value) in entries { composite.append((key, value)) }
     }

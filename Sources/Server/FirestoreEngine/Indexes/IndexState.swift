@@ -50,7 +50,13 @@ struct IndexState: Codable, Sendable, Equatable {
     var composites: Set<UInt32> = []
   }
 
-  enum Phase: String, Codable, Sendable { case settled, building, retiring, clearing }
+  /// What the maintainer is doing. The raw values are stored.
+  enum Phase: String, Codable, Sendable {
+    case stable = "settled"
+    case building
+    case waitingForTransactions = "retiring"
+    case clearing
+  }
 
   /// How far the phase has come.
   struct Progress: Codable, Sendable, Equatable {
@@ -69,7 +75,7 @@ struct IndexState: Codable, Sendable, Equatable {
     }
   }
 
-  var phase = Phase.settled
+  var phase = Phase.stable
   /// A complete plan; while retiring and later the target.
   var base = Plan()
   /// The plan that should hold.
@@ -79,18 +85,27 @@ struct IndexState: Codable, Sendable, Equatable {
   /// All indexes that these plans name and that writes keep.
   var composites: [Composite] = []
   /// Numbers of indexes that nobody keeps any more, whose rows are to be removed.
-  var dead: [UInt32] = []
+  var droppedNumbers: [UInt32] = []
   var nextNumber: UInt32 = 1
   /// The version from which the target's automatic entries are complete.
   var automaticSince: UInt64 = 0
   /// When retiring began, in the engine's time.
-  var retiringSince: UInt64 = 0
+  var waitingSince: UInt64 = 0
   var progress = Progress()
+
+  /// The names in the stored row.
+  private enum CodingKeys: String, CodingKey {
+    case phase, base, target, stale, composites, nextNumber, automaticSince, progress
+    case droppedNumbers = "dead"
+    case waitingSince = "retiringSince"
+  }
 
   // MARK: Changes
 
   /// The state after a configuration was chosen; nil if it is what holds or comes already.
-  func choosing(_ configuration: IndexConfiguration, isEmpty: Bool, at version: Version) -> IndexState? {
+  func reconfigured(_ configuration: DatabaseIndexConfiguration, isEmpty: Bool, at version: Version)
+    -> IndexState?
+  {
     var state = self
     let chosen = state.plan(configuration)
     guard chosen != target || (phase == .building && composites.contains { $0.failure != nil }) else {
@@ -100,9 +115,9 @@ struct IndexState: Codable, Sendable, Equatable {
     state.target = chosen
     state.phase = .building
     state.progress = Progress()
-    for place in state.composites.indices { state.composites[place].failure = nil }
+    for index in state.composites.indices { state.composites[index].failure = nil }
     // Without documents there is nothing to go over.
-    return isEmpty ? state.built(at: version, now: 0).retired().settled() : state
+    return isEmpty ? state.built(at: version, now: 0).retired().stable() : state
   }
 
   /// The state once all entries of the target were added.
@@ -111,14 +126,14 @@ struct IndexState: Codable, Sendable, Equatable {
     if Set(base.overrides) != Set(target.overrides) { state.automaticSince = version.microseconds }
     state.stale = stale + [base]
     state.base = target
-    for place in state.composites.indices where target.composites.contains(state.composites[place].number) {
-      let composite = state.composites[place]
+    for index in state.composites.indices where target.composites.contains(state.composites[index].number) {
+      let composite = state.composites[index]
       if composite.readySince == nil, composite.failure == nil {
-        state.composites[place].readySince = version.microseconds
+        state.composites[index].readySince = version.microseconds
       }
     }
-    state.phase = .retiring
-    state.retiringSince = now
+    state.phase = .waitingForTransactions
+    state.waitingSince = now
     state.progress = Progress()
     return state
   }
@@ -128,18 +143,18 @@ struct IndexState: Codable, Sendable, Equatable {
     var state = self
     state.phase = .clearing
     state.progress = Progress()
-    state.dead += composites.map(\.number).filter { !target.composites.contains($0) }
+    state.droppedNumbers += composites.map(\.number).filter { !target.composites.contains($0) }
     state.composites.removeAll { !target.composites.contains($0.number) }
     return state
   }
 
   /// The state once the old plans' entries were removed.
-  func settled() -> IndexState {
+  func stable() -> IndexState {
     var state = self
-    state.phase = .settled
+    state.phase = .stable
     state.base = target
     state.stale = []
-    state.dead = []
+    state.droppedNumbers = []
     state.progress = Progress()
     return state
   }
@@ -147,23 +162,23 @@ struct IndexState: Codable, Sendable, Equatable {
   /// The state after an index could not be built: what there is of it goes; it is tried again under another number.
   func failing(_ number: UInt32, because reason: String) -> IndexState {
     var state = self
-    guard let place = composites.firstIndex(where: { $0.number == number }) else { return self }
-    state.composites[place].number = nextNumber
-    state.composites[place].failure = reason
-    state.composites[place].readySince = nil
-    state.dead.append(number)
+    guard let index = composites.firstIndex(where: { $0.number == number }) else { return self }
+    state.composites[index].number = nextNumber
+    state.composites[index].failure = reason
+    state.composites[index].readySince = nil
+    state.droppedNumbers.append(number)
     func renumber(_ plan: inout Plan) {
       if plan.composites.remove(number) != nil { plan.composites.insert(nextNumber) }
     }
     renumber(&state.base)
     renumber(&state.target)
-    for place in state.stale.indices { renumber(&state.stale[place]) }
+    for index in state.stale.indices { renumber(&state.stale[index]) }
     state.nextNumber += 1
     return state
   }
 
   /// The plan of a configuration; numbers the indexes that are new.
-  private mutating func plan(_ configuration: IndexConfiguration) -> Plan {
+  private mutating func plan(_ configuration: DatabaseIndexConfiguration) -> Plan {
     var plan = Plan()
     plan.overrides = configuration.overrides.map { override in
       let own = override.indexes.filter { $0.scope == .collection }
@@ -211,7 +226,7 @@ struct IndexState: Codable, Sendable, Equatable {
   }
 }
 
-extension IndexConfiguration {
+extension DatabaseIndexConfiguration {
   /// The indexes that have rows of their own: composite ones, and those of single fields in collection groups.
   var compositeIndexes: [CompositeIndex] {
     var seen: Set<CompositeIndex> = []

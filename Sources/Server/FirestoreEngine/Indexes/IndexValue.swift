@@ -3,7 +3,7 @@
 // A text is cut at 1,500 bytes. Inside a container whatever follows a cut text would sort before what was cut off, so
 // a container's encoding is cut as a whole, at a length at which no text inside can have been cut yet.
 //
-// Invariant: entries are in the order of their values, except that values whose encodings reach `cutLength` may have
+// Invariant: entries are in the order of their values, except that values whose encodings reach `truncationLength` may have
 // equal bytes although they differ; those are neighbours.
 
 import FirestoreModel
@@ -12,13 +12,13 @@ import OrderedStore
 /// Encodes and finds values in index entries.
 enum IndexValue {
   /// Encodings of this length and more may stand for several values.
-  static let cutLength = Limits.indexedValueBytes
+  static let truncationLength = Limits.indexedValueBytes
 
   /// The bytes of a value in an index entry.
   static func encode(_ value: Value) -> [UInt8] {
     var bytes = IndexKeyEncoder.encode(value)
-    if value.kind == .array || value.kind == .map, bytes.count > cutLength {
-      bytes.removeLast(bytes.count - cutLength)
+    if value.kind == .array || value.kind == .map, bytes.count > truncationLength {
+      bytes.removeLast(bytes.count - truncationLength)
     }
     return bytes
   }
@@ -27,7 +27,7 @@ enum IndexValue {
   static func isExact(_ value: Value) -> Bool {
     var encoder = IndexKeyEncoder()
     encoder.append(value)
-    return encoder.isExact && encoder.bytes.count < cutLength
+    return encoder.isExact && encoder.bytes.count < truncationLength
   }
 
   /// Where the value that begins at a position of an entry's key ends; nil if there is none.
@@ -36,8 +36,8 @@ enum IndexValue {
     let isWhole = decoder.skipValue()
     guard start < key.count, containers.contains(key[start]) else { return isWhole ? decoder.position : nil }
     // A cut container cannot end before the cut.
-    if isWhole, decoder.position <= start + cutLength { return decoder.position }
-    return key.count > start + cutLength ? start + cutLength : nil
+    if isWhole, decoder.position <= start + truncationLength { return decoder.position }
+    return key.count > start + truncationLength ? start + truncationLength : nil
   }
 
   /// What the encodings of arrays and maps begin with.

@@ -26,7 +26,7 @@ extension LockTable {
     }
 
     /// One that a read would see some of.
-    mutating func one(meeting read: ReadRequest) -> UInt64? {
+    mutating func any(conflictingWith read: ReadRequest) -> UInt64? {
       guard !members.isEmpty else { return nil }
       // The last to come is likely the last to go.
       for key in read.keys { if let last = numbers[key]?.last { return last } }
@@ -37,7 +37,7 @@ extension LockTable {
     /// The lowest numbers of those that a read would see some of, `count` at most. `isWanted` is asked first: order
     /// costs more.
     mutating func lowest(
-      _ count: Int, meeting read: ReadRequest, where isWanted: (UInt64) -> Bool
+      _ count: Int, conflictingWith read: ReadRequest, where isWanted: (UInt64) -> Bool
     ) -> [UInt64] {
       var found: [UInt64] = []
       func isBeyond(_ number: UInt64) -> Bool {

@@ -12,12 +12,15 @@ extension LockTable.State {
     if let owner = waiter.request.owner { waitingByOwner[owner, default: []].insert(waiter.id) }
     switch waiter.request {
     case .read(let read):
-      waitingReads += 1
-      if read.mode == .exclusive { waitingExclusively += 1 }
-      for key in read.keys { waitingKeys.updateValue((waitingKeys[key] ?? []) + [waiter.id], forKey: key) }
-      waiter.ranges = read.ranges.map { waitingRanges.insert($0, waiter.id) }
-    case .write(let write): if write.owner == nil { waitingWrites.insert(write.footprint, as: waiter.id) }
-    case .turn: waitingTurns += 1
+      waitingReadCount += 1
+      if read.mode == .exclusive { waitingExclusiveReadCount += 1 }
+      for key in read.keys {
+        waitingReadKeys.updateValue((waitingReadKeys[key] ?? []) + [waiter.id], forKey: key)
+      }
+      waiter.ranges = read.ranges.map { waitingReadRanges.insert($0, waiter.id) }
+    case .write(let write):
+      if write.owner == nil { waitingWriteFootprints.insert(write.footprint, as: waiter.id) }
+    case .afterWrites: yieldingReads += 1
     }
     waiter.witness = witness
     watchers[witness, default: []].insert(waiter.id)
@@ -33,22 +36,22 @@ extension LockTable.State {
     }
     switch waiter.request {
     case .read(let read):
-      waitingReads -= 1
-      if read.mode == .exclusive { waitingExclusively -= 1 }
+      waitingReadCount -= 1
+      if read.mode == .exclusive { waitingExclusiveReadCount -= 1 }
       for key in read.keys {
-        guard let ids = waitingKeys[key] else { continue }
+        guard let ids = waitingReadKeys[key] else { continue }
         let others = ids.filter { $0 != id }
         if others.isEmpty {
-          waitingKeys.removeValue(forKey: key)
+          waitingReadKeys.removeValue(forKey: key)
         } else {
-          waitingKeys.updateValue(others, forKey: key)
+          waitingReadKeys.updateValue(others, forKey: key)
         }
       }
       for (range, number) in zip(read.ranges, waiter.ranges) {
-        waitingRanges.remove(number, startingAt: range.start)
+        waitingReadRanges.remove(number, startingAt: range.start)
       }
-    case .write: waitingWrites.remove(id)
-    case .turn: waitingTurns -= 1
+    case .write: waitingWriteFootprints.remove(id)
+    case .afterWrites: yieldingReads -= 1
     }
     if let witness = waiter.witness { unwatch(witness, id) }
     stale.remove(id)
@@ -66,7 +69,7 @@ extension LockTable.State {
   }
 
   /// Notes that a blocker has gone, or holds something else now, without granting anything yet.
-  mutating func postpone(_ blocker: Blocker) {
+  mutating func markStale(_ blocker: Blocker) {
     var ids = watchers.removeValue(forKey: blocker) ?? []
     // A transaction that holds all it asks for passes the queue: what it holds may decide its own other requests.
     if case .owner(let owner) = blocker, let own = waitingByOwner[owner] {
@@ -81,7 +84,7 @@ extension LockTable.State {
 
   /// Grants, in the queue's order, every waiter that only something of `ended` was still in the way of.
   mutating func grant(after ended: Blocker...) -> [LockTable.Waiter] {
-    for blocker in ended { postpone(blocker) }
+    for blocker in ended { markStale(blocker) }
     var granted: [LockTable.Waiter] = []
     // The last of these is the next in the queue.
     var candidates: [UInt64] = []
@@ -96,10 +99,10 @@ extension LockTable.State {
         waiters[id]?.witness = witness
         watchers[witness, default: []].insert(id)
       } else if let waiter = remove(waiter: id) {
-        take(request, from: id)
+        acquire(request, from: id)
         granted.append(waiter)
         // Who stood behind it in the queue may not conflict with what it holds now.
-        postpone(waiter.blocker)
+        markStale(waiter.blocker)
       }
     }
   }
@@ -113,12 +116,12 @@ extension LockTable.State {
 
   /// Takes out of the queue who gives way to writes that wait for it in turn, by way of `start`: nobody need lose
   /// anything where it is enough that one goes first.
-  mutating func removeTurns(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
+  mutating func removeYieldingReads(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
     var removed: [LockTable.Waiter] = []
-    while waitingTurns > 0, let owners = cycle(from: start, throughTurns: true) {
+    while yieldingReads > 0, let owners = cycle(from: start, includesYielding: true) {
       let count = removed.count
       for id in owners.flatMap({ waitingByOwner[$0] ?? [] }) {
-        guard case .turn? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }
+        guard case .afterWrites? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }
         removed.append(waiter)
       }
       if removed.count == count { break }
@@ -127,10 +130,10 @@ extension LockTable.State {
   }
 
   /// The transactions of a cycle of waits through `start`; nil if there is none.
-  private mutating func cycle(from start: Owner, throughTurns: Bool = false) -> [Owner]? {
+  private mutating func cycle(from start: Owner, includesYielding: Bool = false) -> [Owner]? {
     // Whoever holds nothing and has just come is waited for by nobody.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
-    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, throughTurns))]
+    var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, includesYielding))]
     var visited: Set<Owner> = [start]
     while let top = path.indices.last {
       guard let next = path[top].next.popLast() else {
@@ -138,17 +141,17 @@ extension LockTable.State {
         continue
       }
       if next == start { return path.map(\.owner) }
-      if visited.insert(next).inserted { path.append((next, ownersBlocking(next, throughTurns))) }
+      if visited.insert(next).inserted { path.append((next, ownersBlocking(next, includesYielding))) }
     }
     return nil
   }
 
   /// Who blocks a transaction's requests, and, if asked for, who blocks the writes that it gives way to.
-  private mutating func ownersBlocking(_ owner: Owner, _ throughTurns: Bool) -> [Owner] {
+  private mutating func ownersBlocking(_ owner: Owner, _ includesYielding: Bool) -> [Owner] {
     var owners: Set<Owner> = []
     for id in waitingByOwner[owner] ?? [] {
       guard let request = waiters[id]?.request else { continue }
-      if throughTurns, case .turn(_, let writes) = request {
+      if includesYielding, case .afterWrites(_, let writes) = request {
         for write in writes {
           guard let ahead = waiters[write]?.request else { continue }
           owners.formUnion(blockingOwners(of: ahead, before: write))

@@ -34,25 +34,25 @@ extension LockTable {
 
   struct State {
     var keys: [Key: KeyLock] = [:]
-    var sharedRanges = RangeIndex<Owner>()
-    var exclusiveRanges = RangeIndex<Owner>()
+    var sharedRanges = IntervalTree<Owner>()
+    var exclusiveRanges = IntervalTree<Owner>()
     var owned: [Owner: Owned] = [:]
     /// What commits in flight change, by their writers, and those that have been granted their turn.
     var footprints = Footprints()
     /// Where the latter stood in the queue.
-    var places: [UInt64: UInt64] = [:]
+    var queuePositions: [UInt64: UInt64] = [:]
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 1
     var waitingByOwner: [Owner: Set<UInt64>] = [:]
     /// What reads wait for: rows by waiter, in order of waiters, and ranges.
-    var waitingKeys = OrderedMap<[UInt64]>()
-    var waitingRanges = RangeIndex<UInt64>()
-    var waitingReads = 0
-    var waitingExclusively = 0
+    var waitingReadKeys = OrderedMap<[UInt64]>()
+    var waitingReadRanges = IntervalTree<UInt64>()
+    var waitingReadCount = 0
+    var waitingExclusiveReadCount = 0
     /// What plain writes wait for, by waiter.
-    var waitingWrites = Footprints()
+    var waitingWriteFootprints = Footprints()
     /// The number of waiters that give way to a write.
-    var waitingTurns = 0
+    var yieldingReads = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
     /// Waiters whose witness went away while it was not their turn: looked at when anything else ends.
     var stale: Set<UInt64> = []
@@ -68,7 +68,7 @@ extension LockTable {
     var mode: Mode
     var keys: Set<Key> = []
     /// Ranges as they were asked for, by reads under way: each its number in the index, and how many reads hold it.
-    var asked: [KeyRange: (id: UInt64, uses: Int)] = [:]
+    var requested: [KeyRange: (id: UInt64, uses: Int)] = [:]
     /// Ranges that were scanned.
     var scanned = HeldRanges()
   }
@@ -102,10 +102,10 @@ extension LockTable.State {
 
   /// The waiting plain writes of something that a read asks for which give up by a moment, the first few of them; none
   /// if the transaction holds all of it already.
-  mutating func writes(meeting read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
-    guard !waitingWrites.isEmpty, !holdsAll(of: read) else { return [] }
+  mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
+    guard !waitingWriteFootprints.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
-    let found = waitingWrites.lowest(LockTable.mostTurns, meeting: read) { id in
+    let found = waitingWriteFootprints.lowest(LockTable.maximumYieldedWrites, conflictingWith: read) { id in
       waiters[id].map { $0.deadline <= moment } ?? false
     }
     return Set(found)
@@ -118,16 +118,18 @@ extension LockTable.State {
     switch request {
     case .read(let read):
       guard visitHolders(against: read, body), visitFootprints(against: read, body) else { return }
-      guard waitingReads > 0, read.mode == .exclusive || waitingExclusively > 0, !holdsAll(of: read) else {
+      guard waitingReadCount > 0, read.mode == .exclusive || waitingExclusiveReadCount > 0,
+        !holdsAll(of: read)
+      else {
         return
       }
       visitWaiters(against: read, before: position, body)
     case .write(let write):
       guard visitHolders(against: write.footprint, of: write.owner, body) else { return }
       // A plain write does not overtake a transaction that waits to read, or busy documents would never be read.
-      guard write.owner == nil, waitingReads > 0 else { return }
+      guard write.owner == nil, waitingReadCount > 0 else { return }
       visitWaiters(against: write.footprint, before: position, body)
-    case .turn(_, let writes):
+    case .afterWrites(_, let writes):
       for write in writes where waiters[write] != nil && !body(.write(write)) { return }
     }
   }
@@ -140,8 +142,8 @@ extension LockTable.State {
         if let holder = lock.exclusive, !others(holder) { return false }
         if isExclusive { for holder in lock.shared where !others(holder) { return false } }
       }
-      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(around: key, others) { return false }
-      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(around: key, others) { return false }
+      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(containing: key, others) { return false }
+      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(containing: key, others) { return false }
     }
     for range in read.ranges {
       guard exclusiveRanges.visit(overlapping: range, others) else { return false }
@@ -154,7 +156,7 @@ extension LockTable.State {
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
     // Whoever asks wants to know of one, or of none.
-    footprints.one(meeting: read).map { body(.footprint($0)) } ?? true
+    footprints.any(conflictingWith: read).map { body(.footprint($0)) } ?? true
   }
 
   private func visitHolders(
@@ -168,7 +170,7 @@ extension LockTable.State {
     }
     guard !sharedRanges.isEmpty || !exclusiveRanges.isEmpty else { return true }
     return footprint.allKeys { key in
-      sharedRanges.visit(around: key, others) && exclusiveRanges.visit(around: key, others)
+      sharedRanges.visit(containing: key, others) && exclusiveRanges.visit(containing: key, others)
     }
   }
 
@@ -183,13 +185,13 @@ extension LockTable.State {
       return body(.owner(other.owner))
     }
     for key in read.keys {
-      if let ids = waitingKeys[key], !ids.allSatisfy(conflicting) { return }
-      guard waitingRanges.visit(around: key, conflicting) else { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(conflicting) { return }
+      guard waitingReadRanges.visit(containing: key, conflicting) else { return }
     }
     for range in read.ranges {
-      guard waitingRanges.visit(overlapping: range, conflicting) else { return }
-      guard !waitingKeys.isEmpty else { continue }
-      var cursor = OrderedMapCursor(waitingKeys)
+      guard waitingReadRanges.visit(overlapping: range, conflicting) else { return }
+      guard !waitingReadKeys.isEmpty else { continue }
+      var cursor = OrderedMapCursor(waitingReadKeys)
       range.start.withUnsafeBytes { cursor.seek($0) }
       while cursor.isValid, range.contains(cursor.key) {
         guard cursor.value.allSatisfy(conflicting) else { return }
@@ -207,17 +209,17 @@ extension LockTable.State {
       return body(.owner(owner))
     }
     for key in footprint.keys {
-      if let ids = waitingKeys[key], !ids.allSatisfy(ahead) { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(ahead) { return }
     }
-    guard !waitingRanges.isEmpty else { return }
-    _ = footprint.allKeys { waitingRanges.visit(around: $0, ahead) }
+    guard !waitingReadRanges.isEmpty else { return }
+    _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, ahead) }
   }
 
   /// Whether a transaction holds all it asks for, so that it may pass the queue.
   private func holdsAll(of read: LockTable.ReadRequest) -> Bool {
     guard let owned = owned[read.owner] else { return false }
     return read.keys.allSatisfy { owned.keys.contains($0) }
-      && read.ranges.allSatisfy { owned.asked[$0] != nil || owned.scanned.covers($0) }
+      && read.ranges.allSatisfy { owned.requested[$0] != nil || owned.scanned.covers($0) }
   }
 
   // MARK: Footprints
@@ -228,20 +230,20 @@ extension LockTable.State {
 
   mutating func leave(_ writer: UInt64) {
     footprints.remove(writer)
-    places[writer] = nil
+    queuePositions[writer] = nil
   }
 
   // MARK: Holding
 
-  /// Records what a request that stood at `place` in the queue holds from now on. A write leaves its footprint at once, or
+  /// Records what a request that stood at `queuePosition` in the queue holds from now on. A write leaves its footprint at once, or
   /// else the reads behind it would be granted before it comes back to the sequencer.
-  mutating func take(_ request: LockTable.Request, from place: UInt64) {
+  mutating func acquire(_ request: LockTable.Request, from queuePosition: UInt64) {
     switch request {
     case .read(let read): hold(read)
     case .write(let write):
       enter(write.footprint, as: write.writer)
-      places[write.writer] = place
-    case .turn: break
+      queuePositions[write.writer] = queuePosition
+    case .afterWrites: break
     }
   }
 
@@ -256,10 +258,10 @@ extension LockTable.State {
       }
     }
     for range in read.ranges where !range.isEmptyRange {
-      if let (id, uses) = owned.asked[range] {
-        owned.asked[range] = (id, uses + 1)
+      if let (id, uses) = owned.requested[range] {
+        owned.requested[range] = (id, uses + 1)
       } else {
-        owned.asked[range] = (insert(range, owner, owned.mode), 1)
+        owned.requested[range] = (insert(range, owner, owned.mode), 1)
       }
     }
     self.owned[owner] = owned
@@ -269,16 +271,16 @@ extension LockTable.State {
   mutating func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     guard var owned = owned.removeValue(forKey: owner) else { return }
     defer { self.owned[owner] = owned }
-    guard let (id, uses) = owned.asked[range] else { return }
+    guard let (id, uses) = owned.requested[range] else { return }
     if !scanned.isEmptyRange, let (merged, absorbed) = owned.scanned.absorbing(scanned) {
       for entry in owned.scanned.entries[absorbed] { remove(entry.id, entry.range.start, owned.mode) }
       let id = insert(merged, owner, owned.mode)
       owned.scanned.replace(absorbed, with: HeldRanges.Entry(range: merged, id: id))
     }
     if uses > 1 {
-      owned.asked[range] = (id, uses - 1)
+      owned.requested[range] = (id, uses - 1)
     } else {
-      owned.asked[range] = nil
+      owned.requested[range] = nil
       remove(id, range.start, owned.mode)
     }
   }
@@ -291,7 +293,7 @@ extension LockTable.State {
       if lock.exclusive == owner { lock.exclusive = nil }
       if !lock.shared.isEmpty || lock.exclusive != nil { keys[key] = lock }
     }
-    for (range, hold) in owned.asked { remove(hold.id, range.start, owned.mode) }
+    for (range, hold) in owned.requested { remove(hold.id, range.start, owned.mode) }
     for entry in owned.scanned.entries { remove(entry.id, entry.range.start, owned.mode) }
   }
 

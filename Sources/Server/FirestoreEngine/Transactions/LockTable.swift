@@ -61,13 +61,13 @@ final class LockTable: Sendable {
     case write(WriteRequest)
     /// A transaction's turn to ask for more, once these waiting plain writes have had theirs. It has no place in the
     /// queue: nobody waits for one that waits for this alone.
-    case turn(Owner, after: Set<UInt64>)
+    case afterWrites(Owner, after: Set<UInt64>)
 
     var owner: Owner? {
       switch self {
       case .read(let read): read.owner
       case .write(let write): write.owner
-      case .turn(let owner, _): owner
+      case .afterWrites(let owner, _): owner
       }
     }
   }
@@ -97,42 +97,43 @@ final class LockTable: Sendable {
   /// - Parameter patience: how long it waits for a transaction whose client is silent. Behind many that are at work it
   ///   may take longer until it is its turn; one that holds up everybody would make each of them wait in vain.
   func tryLock(
-    _ request: ReadRequest, until deadline: UInt64, patience: UInt64, givesWay: Bool
+    _ request: ReadRequest, until deadline: UInt64, idleHolderTimeout: UInt64, yieldsToWrites: Bool
   ) async -> Outcome {
-    let hurried = clock.now() + LockTable.hurry
-    let writes = givesWay ? state.withLock { $0.writes(meeting: request, endingBy: hurried) } : []
+    let priorityStart = clock.now() + LockTable.writePriorityWindow
+    let writes =
+      yieldsToWrites ? state.withLock { $0.writes(conflictingWith: request, endingBy: priorityStart) } : []
     if !writes.isEmpty {
-      let turn = await outcome(of: .turn(request.owner, after: writes), until: deadline)
-      guard turn == .granted else { return turn }
+      let afterWrites = await outcome(of: .afterWrites(request.owner, after: writes), until: deadline)
+      guard afterWrites == .granted else { return afterWrites }
     }
-    return await outcome(of: .read(request), until: deadline, patience: patience)
+    return await outcome(of: .read(request), until: deadline, idleHolderTimeout: idleHolderTimeout)
   }
 
   /// For how long reads give way to a plain write, at the end of its wait: longer than transactions usually take, and
   /// short enough for readers where one holder does not end and every write fails.
-  static let hurry: UInt64 = 1_000_000
+  static let writePriorityWindow: UInt64 = 1_000_000
 
   /// How many plain writes a read gives way to, those that have waited longest, so that searches for deadlocks do not
   /// go over all that wait. Others of the same documents have their turn with these: footprints exclude no footprints.
-  static let mostTurns = 8
+  static let maximumYieldedWrites = 8
 
   /// Enters a commit's footprint, inside the sequencer. Returns false if others hold some of it: then nothing has
   /// been entered, and the caller should throw out of the sequencer and `waitToWrite`.
   func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
     state.withLock { state in
       // It may have been here before: granted while it waited, or because the store runs the body again.
-      let place = state.places[writer] ?? .max
+      let queuePosition = state.queuePositions[writer] ?? .max
       state.leave(writer)
       let request = Request.write(WriteRequest(writer: writer, owner: owner, footprint: footprint))
-      guard state.blocker(of: request, before: place) == nil else { return false }
-      state.take(request, from: place)
+      guard state.blocker(of: request, before: queuePosition) == nil else { return false }
+      state.acquire(request, from: queuePosition)
       return true
     }
   }
 
   /// Enters a commit's footprint whoever holds some of it: all transactions lose their locks. One that kept them would take
   /// what it read before and what it reads after the commit for one state.
-  func seize(_ footprint: Footprint, as writer: UInt64) {
+  func preemptAll(_ footprint: Footprint, as writer: UInt64) {
     let (losers, granted) = state.withLock { state -> ([Waiter], [Waiter]) in
       state.leave(writer)
       var losers: [Waiter] = []
@@ -140,7 +141,7 @@ final class LockTable: Sendable {
         aborted(owner)
         state.release(owner)
         losers += state.removeWaiters(of: owner)
-        state.postpone(.owner(owner))
+        state.markStale(.owner(owner))
       }
       state.enter(footprint, as: writer)
       return (losers, state.grant())
@@ -201,7 +202,7 @@ final class LockTable: Sendable {
       case .aborted: throw LockTable.contention
       case .timedOut:
         // An older transaction does not lose to a younger one that dawdles.
-        guard overrule(request) else { throw LockTable.contention }
+        guard preemptYounger(request) else { throw LockTable.contention }
         deadline = clock.now() + 1_000_000
       }
     }
@@ -210,7 +211,7 @@ final class LockTable: Sendable {
   static let contention = FirestoreError.aborted("Too much contention on these documents. Please try again.")
 
   private func outcome(
-    of request: Request, until deadline: UInt64, patience: UInt64 = .max
+    of request: Request, until deadline: UInt64, idleHolderTimeout: UInt64 = .max
   ) async -> Outcome {
     let id = state.withLock { state in
       defer { state.nextWaiter += 1 }
@@ -223,10 +224,10 @@ final class LockTable: Sendable {
         timer = Task { [weak self, clock] in
           var now = clock.now()
           repeat {
-            let (next, isBeyond) = now.addingReportingOverflow(patience)
+            let (next, isBeyond) = now.addingReportingOverflow(idleHolderTimeout)
             do { try await clock.sleep(until: isBeyond ? deadline : min(next, deadline)) } catch { return }
             now = clock.now()
-          } while now < deadline && self?.waits(id, forIdleSince: now - min(now, patience)) == false
+          } while now < deadline && self?.waits(id, forIdleSince: now - min(now, idleHolderTimeout)) == false
           self?.end(id, .timedOut)
         }
       }
@@ -245,7 +246,7 @@ final class LockTable: Sendable {
       if Task.isCancelled { return .cancelled }
       while true {
         guard let witness = state.blocker(of: waiter.request, before: waiter.id) else {
-          state.take(waiter.request, from: waiter.id)
+          state.acquire(waiter.request, from: waiter.id)
           if let owner = waiter.request.owner, state.waitingByOwner[owner] != nil {
             woken += state.grant(after: .owner(owner))
           }
@@ -254,7 +255,7 @@ final class LockTable: Sendable {
         state.append(waiter, witness: witness)
         guard let owner = waiter.request.owner else { return nil }
         guard let victim = state.victimOfCycle(from: owner) else {
-          woken += state.removeTurns(inCyclesFrom: owner)
+          woken += state.removeYieldingReads(inCyclesFrom: owner)
           return nil
         }
         _ = state.remove(waiter: waiter.id)
@@ -290,7 +291,7 @@ final class LockTable: Sendable {
   }
 
   /// Takes the locks from younger transactions that an older one's commit has waited for in vain.
-  private func overrule(_ request: Request) -> Bool {
+  private func preemptYounger(_ request: Request) -> Bool {
     guard case .write(let write) = request, let owner = write.owner else { return false }
     let (hasLosers, waiters) = state.withLock { state -> (Bool, [Waiter]) in
       let owners = state.blockingOwners(of: request, before: .max)
@@ -301,7 +302,7 @@ final class LockTable: Sendable {
         state.release(loser)
         waiters += state.removeWaiters(of: loser)
         // The winner comes first: others are looked at when its commit ends.
-        state.postpone(.owner(loser))
+        state.markStale(.owner(loser))
       }
       return (true, waiters)
     }

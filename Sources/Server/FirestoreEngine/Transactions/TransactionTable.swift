@@ -29,7 +29,7 @@ struct OpenTransaction: Sendable {
   var predecessor: LockTable.Owner?
   /// Whether it has lost its locks to another. Its reads go on in the state it has seen so far, since clients retry only
   /// what fails at commit; its commit fails ABORTED.
-  var isDoomed = false
+  var hasLostLocks = false
 }
 
 /// All transactions of one database.
@@ -38,7 +38,7 @@ final class TransactionTable: Sendable {
 
   struct Entry {
     var transaction: OpenTransaction
-    var holder: TransactionHolder
+    var tokenOwner: TransactionOwner
     var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
@@ -59,7 +59,7 @@ final class TransactionTable: Sendable {
   struct Ended {
     var phase: Phase
     var age: UInt64
-    var holder: TransactionHolder
+    var tokenOwner: TransactionOwner
   }
 
   struct State {
@@ -77,7 +77,7 @@ final class TransactionTable: Sendable {
   private let epoch: UInt64
   private let clock: any EngineClock
   private let lease: Lease
-  private let mostOpen: Int
+  private let maximumOpen: Int
   private let state = Guarded(State())
   /// Gives back an ended transaction's locks.
   private let release: @Sendable (LockTable.Owner) -> Void
@@ -89,8 +89,8 @@ final class TransactionTable: Sendable {
     self.name = name
     self.epoch = epoch
     self.clock = clock
-    lease = Lease(idle: limits.transactionIdle, total: limits.transactionTotal)
-    mostOpen = limits.openTransactions
+    lease = Lease(idle: limits.transactionIdleTimeout, total: limits.transactionTimeout)
+    maximumOpen = limits.maximumOpenTransactions
     self.release = release
   }
 
@@ -102,21 +102,21 @@ final class TransactionTable: Sendable {
   /// Begins a transaction and returns its token.
   /// - Throws: INVALID_ARGUMENT for a bad `retry_transaction`, RESOURCE_EXHAUSTED when too many are open.
   func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Caller) throws -> [UInt8] {
-    let holder = TransactionHolder(caller)
+    let tokenOwner = TransactionOwner(caller)
     var predecessor: LockTable.Owner?
     var mode = TransactionMode.readOnly
     if case .readWrite(let retrying, let concurrency) = options {
       mode = concurrency == .optimistic ? .optimistic : .pessimistic(.shared)
       if let retrying {
-        predecessor = try self.predecessor(retrying, holder)
+        predecessor = try self.predecessor(retrying, tokenOwner)
         if concurrency != .optimistic { mode = .pessimistic(.exclusive) }
       }
     }
     let now = clock.now()
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
-      guard state.open.count < mostOpen else {
+      guard state.open.count < maximumOpen else {
         throw FirestoreError.resourceExhausted(
-          "Too many transactions are open: a database may have \(mostOpen).")
+          "Too many transactions are open: a database may have \(maximumOpen).")
       }
       let id = state.next
       state.next += 1
@@ -125,7 +125,8 @@ final class TransactionTable: Sendable {
       let transaction = OpenTransaction(
         owner: owner, mode: mode, snapshot: snapshot, predecessor: isLive ? predecessor : nil)
       state.open[id] = Entry(
-        transaction: transaction, holder: holder, phase: .active, began: now, lease: lease, lastUse: now)
+        transaction: transaction, tokenOwner: tokenOwner, phase: .active, began: now, lease: lease,
+        lastUse: now)
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
@@ -137,8 +138,8 @@ final class TransactionTable: Sendable {
   ///
   /// It is not ended: Python programs that share a decorated function between threads name each other's transactions
   /// here. Whether it stands in the retry's way shows when the retry reads.
-  private func predecessor(_ token: [UInt8], _ holder: TransactionHolder) throws -> LockTable.Owner? {
-    guard let id = try issued(token, to: holder) else { return nil }
+  private func predecessor(_ token: [UInt8], _ tokenOwner: TransactionOwner) throws -> LockTable.Owner? {
+    guard let id = try issued(token, to: tokenOwner) else { return nil }
     return state.withLock { state in
       state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
     }
@@ -147,33 +148,34 @@ final class TransactionTable: Sendable {
   /// The number in a token that this process may have issued for this database; nil for one of an earlier process.
   ///
   /// One that was issued to another caller is like one that was never issued.
-  private func issued(_ bytes: [UInt8], to holder: TransactionHolder) throws(FirestoreError) -> UInt64? {
+  private func issued(_ bytes: [UInt8], to tokenOwner: TransactionOwner) throws(FirestoreError) -> UInt64? {
     guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
     let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
     guard token.project == own.project else { throw TransactionTable.invalid }
     guard token.database == own.database else { throw FirestoreError.aborted(TransactionTable.expired) }
     guard token.epoch == epoch else { return nil }
-    let isHolders = state.withLock { state in
+    let isOwners = state.withLock { state in
       guard token.id > 0, token.id < state.next else { return false }
-      return (state.open[token.id]?.holder ?? state.ended[token.id]?.holder ?? holder) == holder
+      return (state.open[token.id]?.tokenOwner ?? state.ended[token.id]?.tokenOwner ?? tokenOwner)
+        == tokenOwner
     }
-    guard isHolders else { throw TransactionTable.invalid }
+    guard isOwners else { throw TransactionTable.invalid }
     return token.id
   }
 
   // MARK: Use
 
-  /// Starts a request of an active transaction, which keeps its idle lease until `leave`.
+  /// Starts a request of an active transaction, which keeps its idle lease until `endRequest`.
   /// - Throws: what table 3.3 of the specification says for ended ones.
-  func enter(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
-    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+  func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
+    guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
     return try state.withLock { state in
       if var entry = state.open[id] {
         guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expired) }
-        if toCommit, entry.transaction.isDoomed {
+        if toCommit, entry.transaction.hasLostLocks {
           state.end(id, as: .aborted)
           throw LockTable.contention
         }
@@ -199,23 +201,25 @@ final class TransactionTable: Sendable {
 
   /// Makes sure that a transaction may read more: called before it does.
   /// - Throws: INVALID_ARGUMENT if it would have read too much, RESOURCE_EXHAUSTED if all together have.
-  func admit(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
-    if let refusal = state.withLock({ $0.refusal(of: keys, ranges, by: owner) }) { throw refusal }
+  func checkReadLimits(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
+    if let readLimitError = state.withLock({ $0.readLimitError(of: keys, ranges, by: owner) }) {
+      throw readLimitError
+    }
   }
 
   /// Adds what a request under way has read, where that was not known before.
-  /// - Throws: as `admit`.
+  /// - Throws: as `checkReadLimits`.
   func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
-    let refusal = state.withLock { state in
-      let refusal = state.refusal(of: reads.keys, reads.ranges, by: owner)
-      if refusal == nil { state.change(owner) { entry in entry.add(reads) } }
-      return refusal
+    let readLimitError = state.withLock { state in
+      let readLimitError = state.readLimitError(of: reads.keys, reads.ranges, by: owner)
+      if readLimitError == nil { state.change(owner) { entry in entry.add(reads) } }
+      return readLimitError
     }
-    if let refusal { throw refusal }
+    if let readLimitError { throw readLimitError }
   }
 
   /// Ends a request of a transaction, adding what it read.
-  func leave(_ owner: LockTable.Owner, read: ReadSet? = nil) {
+  func endRequest(_ owner: LockTable.Owner, read: ReadSet? = nil) {
     let now = clock.now()
     state.withLock { state in
       state.change(owner) { entry in
@@ -225,7 +229,7 @@ final class TransactionTable: Sendable {
         entry.add(read)
         // Locks keep what was read true; without them one version does.
         var isLocked = false
-        if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.isDoomed }
+        if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.hasLostLocks }
         if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
       }
     }
@@ -233,10 +237,10 @@ final class TransactionTable: Sendable {
 
   /// Notes that a transaction has lost its locks, or is about to. What it read was true until now, so that is what it
   /// goes on seeing.
-  func doom(_ owner: LockTable.Owner) {
+  func markAborted(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
-      state.open[owner.id]?.transaction.isDoomed = true
+      state.open[owner.id]?.transaction.hasLostLocks = true
       if version > .zero { state.open[owner.id]?.transaction.snapshot = version }
     }
   }
@@ -245,10 +249,10 @@ final class TransactionTable: Sendable {
   ///
   /// Unless it has lost its locks, all it has read was true at that version: whichever of the two is noted first decides
   /// what its later reads see.
-  func settle(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
+  func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
-      if !transaction.isDoomed { state.open[owner.id]?.reads.note(version) }
+      if !transaction.hasLostLocks { state.open[owner.id]?.reads.note(version) }
       return transaction
     }
   }
@@ -278,7 +282,7 @@ final class TransactionTable: Sendable {
   /// Ends a transaction of the caller's whose commit was refused before it came here. Nothing happens to one that has
   /// ended, or whose other commit is under way, nor to another caller's.
   func fail(_ token: [UInt8], as caller: Caller) {
-    guard let id = try? issued(token, to: TransactionHolder(caller)) else { return }
+    guard let id = try? issued(token, to: TransactionOwner(caller)) else { return }
     let owner: LockTable.Owner? = state.withLock { state in
       guard let entry = state.open[id], entry.phase == .active else { return nil }
       state.end(id, as: .failed)
@@ -290,7 +294,7 @@ final class TransactionTable: Sendable {
   /// Rolls back.
   /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Caller) throws {
-    guard let id = try issued(token, to: TransactionHolder(caller)) else {
+    guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
     }
     expire(id)
@@ -381,17 +385,17 @@ extension TransactionTable.Entry {
 
 extension TransactionTable.State {
   /// Why a transaction may not read more; nil if it may, or has ended.
-  fileprivate func refusal(
+  fileprivate func readLimitError(
     of keys: [Key], _ ranges: [KeyRange], by owner: LockTable.Owner
   ) -> FirestoreError? {
     guard let entry = open[owner.id], entry.transaction.mode != .readOnly else { return nil }
     let bytes = TransactionReads.size(of: keys, ranges)
-    if entry.reads.count + keys.count + ranges.count > EngineLimits.transactionReads
-      || entry.reads.bytes + bytes > EngineLimits.transactionReadBytes
+    if entry.reads.count + keys.count + ranges.count > EngineLimits.maximumTransactionReads
+      || entry.reads.bytes + bytes > EngineLimits.maximumTransactionReadBytes
     {
       return .invalidArgument("Transaction too big. Decrease transaction size.")
     }
-    if readBytes + bytes > EngineLimits.openTransactionsReadBytes {
+    if readBytes + bytes > EngineLimits.maximumOpenTransactionsReadBytes {
       return .resourceExhausted("Open transactions have read too much. Try again when some have ended.")
     }
     return nil
@@ -410,13 +414,13 @@ extension TransactionTable.State {
     guard let entry = open.removeValue(forKey: id) else { return }
     readBytes -= entry.reads.bytes
     ended[id] = TransactionTable.Ended(
-      phase: phase, age: entry.transaction.owner.age, holder: entry.holder)
+      phase: phase, age: entry.transaction.owner.age, tokenOwner: entry.tokenOwner)
     endedOrder.append(id)
-    while endedOrder.count - endedStart > EngineLimits.endedTransactions {
+    while endedOrder.count - endedStart > EngineLimits.maximumEndedTransactions {
       ended[endedOrder[endedStart]] = nil
       endedStart += 1
     }
-    if endedStart > EngineLimits.endedTransactions {
+    if endedStart > EngineLimits.maximumEndedTransactions {
       endedOrder.removeFirst(endedStart)
       endedStart = 0
     }

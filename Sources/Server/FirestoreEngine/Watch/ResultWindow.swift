@@ -5,14 +5,14 @@
 // where their number is no longer n, the end moves over as many neighbours as are missing or too many.
 //
 // Invariant: between two cuts an edge's position has exactly `count` matches at or before it, which is the smaller one
-// of `rank` and the number of all matches. The position is `everywhere` only if no match lies behind it.
+// of `matchLimit` and the number of all matches. The position is `unbounded` only if no match lies behind it.
 
 import FirestoreModel
 
 /// The window that a target shows of its query's matches.
 struct ResultWindow: Sendable {
   /// A place in the query's order: a document's, by what the order looks at. The document need not exist any more.
-  struct Mark: Sendable {
+  struct SortPosition: Sendable {
     let name: DocumentName
     let fields: MapValue
 
@@ -32,71 +32,71 @@ struct ResultWindow: Sendable {
   /// How far an edge reaches.
   enum Position: Sendable {
     /// Before all matches.
-    case nowhere
+    case beforeAll
     /// Up to a mark, and including it.
-    case at(Mark)
+    case at(SortPosition)
     /// Over all matches.
-    case everywhere
+    case unbounded
   }
 
-  /// Where the first `rank` matches end.
-  struct Edge: Sendable {
-    let rank: Int
+  /// Where the first `matchLimit` matches end.
+  struct Boundary: Sendable {
+    let matchLimit: Int
     /// The matches within.
     var count = 0
     var position: Position
 
     /// The edge of a query without matches.
-    init(rank: Int) {
-      self.rank = rank
-      position = rank == 0 ? .nowhere : .everywhere
+    init(matchLimit: Int) {
+      self.matchLimit = matchLimit
+      position = matchLimit == 0 ? .beforeAll : .unbounded
     }
 
     /// Whether a match lies within.
-    func holds(_ name: DocumentName, _ fields: MapValue, _ query: PreparedQuery) -> Bool {
+    func contains(_ name: DocumentName, _ fields: MapValue, _ query: PreparedQuery) -> Bool {
       switch position {
-      case .nowhere: false
-      case .everywhere: true
-      case .at(let mark): query.compare((name, fields), (mark.name, mark.fields)) != .descending
+      case .beforeAll: false
+      case .unbounded: true
+      case .at(let position): query.compare((name, fields), (position.name, position.fields)) != .descending
       }
     }
   }
 
   /// The matches that an offset skips.
-  var skipped: Edge?
+  var skipped: Boundary?
   /// The matches that are shown or skipped, if a limit bounds them.
-  var shown: Edge?
+  var shown: Boundary?
 
   /// The window of a query without matches.
   init(_ query: PreparedQuery) {
     let offset = query.normalized.offset
-    if offset > 0 { skipped = Edge(rank: offset) }
+    if offset > 0 { skipped = Boundary(matchLimit: offset) }
     if let limit = query.limit {
       let (sum, overflow) = offset.addingReportingOverflow(limit)
-      shown = Edge(rank: overflow ? .max : sum)
+      shown = Boundary(matchLimit: overflow ? .max : sum)
     }
   }
 }
 
 /// What changes do to a window: first what they say themselves, then what moves over its edges because of them.
-struct WindowMoves {
+struct WindowUpdate {
   /// One changed document.
   private struct Move {
-    var wasShown = false
+    var wasVisible = false
     var isSkipped = false
     var isWithin = false
   }
 
   /// Unchanged documents, or changed ones once more, that an edge moved over.
-  struct Crossing {
-    var inward: Set<ResourcePath> = []
-    var outward: Set<ResourcePath> = []
+  struct BoundaryCrossing {
+    var entering: Set<ResourcePath> = []
+    var leaving: Set<ResourcePath> = []
   }
 
   var window: ResultWindow
   /// What moved over the edges.
-  var skipped = Crossing()
-  var shown = Crossing()
+  var skipped = BoundaryCrossing()
+  var shown = BoundaryCrossing()
   private var moves: [ResourcePath: Move] = [:]
 
   init(_ window: ResultWindow) { self.window = window }
@@ -105,33 +105,35 @@ struct WindowMoves {
   var count: Int { moves.count }
 
   /// Takes a change into account.
-  mutating func note(_ entry: Cut.Entry, _ effect: Cut.Effect, _ query: PreparedQuery) throws {
+  mutating func note(_ entry: SnapshotDelta.Entry, _ effect: SnapshotDelta.Effect, _ query: PreparedQuery)
+    throws
+  {
     var move = Move()
     if effect.wasIn, let before = entry.before {
       let fields = try before.fields()
-      let isSkipped = window.skipped?.holds(entry.name, fields, query) ?? false
-      let isWithin = window.shown?.holds(entry.name, fields, query) ?? true
+      let isSkipped = window.skipped?.contains(entry.name, fields, query) ?? false
+      let isWithin = window.shown?.contains(entry.name, fields, query) ?? true
       if isSkipped { window.skipped?.count -= 1 }
       if isWithin { window.shown?.count -= 1 }
-      move.wasShown = isWithin && !isSkipped
+      move.wasVisible = isWithin && !isSkipped
     }
     if effect.isIn, let after = entry.after {
       let fields = try after.fields()
-      move.isSkipped = window.skipped?.holds(entry.name, fields, query) ?? false
-      move.isWithin = window.shown?.holds(entry.name, fields, query) ?? true
+      move.isSkipped = window.skipped?.contains(entry.name, fields, query) ?? false
+      move.isWithin = window.shown?.contains(entry.name, fields, query) ?? true
       if move.isSkipped { window.skipped?.count += 1 }
       if move.isWithin { window.shown?.count += 1 }
     }
     // What was and is behind the end is of no account, unless the end moves over it.
-    if move.wasShown || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
+    if move.wasVisible || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
   }
 
   /// Whether the window showed a changed document before, and shows it now.
-  func membership(of path: ResourcePath) -> (wasShown: Bool, isShown: Bool) {
+  func membership(of path: ResourcePath) -> (wasVisible: Bool, isVisible: Bool) {
     let move = moves[path] ?? Move()
-    let isSkipped = (move.isSkipped && !skipped.outward.contains(path)) || skipped.inward.contains(path)
-    let isWithin = (move.isWithin && !shown.outward.contains(path)) || shown.inward.contains(path)
-    return (move.wasShown, isWithin && !isSkipped)
+    let isSkipped = (move.isSkipped && !skipped.leaving.contains(path)) || skipped.entering.contains(path)
+    let isWithin = (move.isWithin && !shown.leaving.contains(path)) || shown.entering.contains(path)
+    return (move.wasVisible, isWithin && !isSkipped)
   }
 
   /// The documents that moved over an edge, and whether they are shown now; those that are or were skipped on both
@@ -140,10 +142,10 @@ struct WindowMoves {
   /// For documents that did not change: what crosses one edge alone was, and is, on the shown side of the other.
   var crossed: [ResourcePath: Bool] {
     var result: [ResourcePath: Bool] = [:]
-    for path in shown.inward where !skipped.inward.contains(path) { result[path] = true }
-    for path in shown.outward where !skipped.outward.contains(path) { result[path] = false }
-    for path in skipped.outward where !shown.outward.contains(path) { result[path] = true }
-    for path in skipped.inward where !shown.inward.contains(path) { result[path] = false }
+    for path in shown.entering where !skipped.entering.contains(path) { result[path] = true }
+    for path in shown.leaving where !skipped.leaving.contains(path) { result[path] = false }
+    for path in skipped.leaving where !shown.leaving.contains(path) { result[path] = true }
+    for path in skipped.entering where !shown.entering.contains(path) { result[path] = false }
     return result
   }
 }

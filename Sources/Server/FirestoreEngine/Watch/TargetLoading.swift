@@ -6,7 +6,7 @@ import OrderedStore
 extension WatchWorker {
   /// Refuses unless the stream's caller may listen to what a target selects, or some of it, and has the target told of
   /// changes of what the answer depends on.
-  func permit(
+  func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws {
     var version = version
@@ -16,10 +16,10 @@ extension WatchWorker {
       if new.isEmpty { return }
       target.dependencies.formUnion(new)
       targets[target.id]?.dependencies.formUnion(new)
-      let told = stream.hub.depend(on: new, target.registration, of: stream)
+      let deliveredUpTo = stream.hub.addDependencies(on: new, target.registration, of: stream)
       // Of a commit in between the target was not told: what it made of the answer is asked for.
-      if told <= version { return }
-      version = told
+      if deliveredUpTo <= version { return }
+      version = deliveredUpTo
     }
   }
 
@@ -57,18 +57,18 @@ extension WatchWorker {
       return
     }
     if let start, start <= version,
-      version.microseconds - start.microseconds <= stream.database.options.limits.resumeWindow
+      version.microseconds - start.microseconds <= stream.database.options.limits.maximumResumeTokenAge
     {
       do {
         let expected = request.expectedCount.flatMap {
-          (0...EngineLimits.resumeCountDocuments).contains($0) ? $0 : nil
+          (0...EngineLimits.maximumResumeCountDocuments).contains($0) ? $0 : nil
         }
         if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
         // History ends above the token: start over, as below.
       }
     }
-    try await emit(.targetChange(TargetChange(.reset, [target.id])), stream)
+    try await emit(.targetChange(WatchTargetChange(.reset, [target.id])), stream)
     let tally = try await loadAll(
       &target, at: version, stream, collectsNames: (request.expectedCount ?? 0) > 0)
     try await sendFilter(tally, of: target, stream)
@@ -103,7 +103,7 @@ extension WatchWorker {
       while !rest.isEmpty {
         try checkOpen(stream)
         let documents = try await database.documents(
-          rest, at: version, upTo: database.options.watchBudget.pieceBytes)
+          rest, at: version, upTo: database.options.watchBufferLimits.maximumReadBytes)
         for (name, document) in zip(rest, documents) {
           if let document {
             tally.add(document.name)
@@ -164,24 +164,24 @@ extension WatchWorker {
       }
       var counted: Int?
       // One more than expected says enough.
-      let most = expected.map { $0 + 1 } ?? 0
+      let maximumCount = expected.map { $0 + 1 } ?? 0
       if query.isWindow {
         var window = ResultWindow(query)
         var count = 0
-        try await database.matches(of: query, &window, at: start, unlimited: most) { documents in
+        try await database.matches(of: query, &window, at: start, unlimited: maximumCount) { documents in
           try self.checkOpen(stream)
           count += documents.count
         }
         target.window = window
         counted = count
       } else if expected != nil {
-        counted = try await count(query, at: start, upTo: most, stream)
+        counted = try await count(query, at: start, upTo: maximumCount, stream)
       }
       if let expected, let counted, counted > expected { return false }
       var targets = [target.registration: target]
       do {
         _ = try await deliver(.names(paths, since: start), to: &targets, version, stream)
-      } catch let error where error is WindowLost || error is TooManyMoves { return false }
+      } catch let error where error is BoundaryOutOfSync || error is TooManyWindowChanges { return false }
       target.window = targets[target.registration]?.window
       if let expected, let counted, counted < expected {
         // No more than were expected, and those that are new.
@@ -204,27 +204,27 @@ extension WatchWorker {
     var rest = names[...]
     while !rest.isEmpty {
       try checkOpen(stream)
-      let changes = try await ChangePieces.read(
-        rest, from: start, to: version, upTo: database.options.watchBudget.pieceBytes, database)
+      let changes = try await ChangeBatches.read(
+        rest, from: start, to: version, upTo: database.options.watchBufferLimits.maximumReadBytes, database)
       rest = rest.dropFirst(changes.count)
       for change in changes {
         if change.before != nil { counted += 1 }
         if change.after != nil { tally.add(change.name) }
       }
       if let expected, counted > expected { return false }
-      _ = try await deliver(.merged(try Cut(changes, [target])), to: &targets, version, stream)
+      _ = try await deliver(.merged(try SnapshotDelta(changes, [target])), to: &targets, version, stream)
     }
     if let expected, counted < expected { try await sendFilter(tally, of: target, stream) }
     return true
   }
 
-  /// How many documents a query without a window had at a version, counted up to `most`.
+  /// How many documents a query without a window had at a version, counted up to `maximumCount`.
   private func count(
-    _ query: PreparedQuery, at version: Version, upTo most: Int, _ stream: WatchStream
+    _ query: PreparedQuery, at version: Version, upTo maximumCount: Int, _ stream: WatchStream
   ) async throws -> Int {
     var structured = query.query.structured
     structured.select = nil
-    structured.limit = most
+    structured.limit = maximumCount
     var counted = try query.deriving(structured)
     counted.needsOrder = false
     var count = 0
@@ -247,21 +247,21 @@ extension WatchWorker {
     var paths: [ResourcePath] = []
     var seen: Set<ResourcePath> = []
     var position = start
-    var left = EngineLimits.resumeRecords
-    let most = database.options.watchBudget.dirtyDocuments
+    var remainingRecords = EngineLimits.maximumResumeRecords
+    let maximumCount = database.options.watchBufferLimits.maximumNames
     while position < version {
-      let records = try await database.rows.log(after: position, limit: min(left, 500))
+      let records = try await database.rows.log(after: position, limit: min(remainingRecords, 500))
       guard let last = records.last else { break }
       for record in records where record.version <= version {
         for path in try CommitRecord.decode(record.payload) where seen.insert(path).inserted {
           guard let name = DocumentName(database: database.name, path: path) else { continue }
           if target.query?.normalized.isInScope(name) == true { paths.append(path) }
         }
-        if paths.count > most || seen.count > 4 * most { return nil }
+        if paths.count > maximumCount || seen.count > 4 * maximumCount { return nil }
       }
       position = last.version
-      left -= records.count
-      if left <= 0 { return nil }
+      remainingRecords -= records.count
+      if remainingRecords <= 0 { return nil }
     }
     return paths
   }
@@ -280,6 +280,6 @@ private struct NameTally {
     count += 1
     guard names != nil else { return }
     bytes += name.path.segments.reduce(64) { $0 + $1.utf8.count + MemoryLayout<String>.stride }
-    if bytes <= EngineLimits.filterNameBytes { names?.append(name) } else { names = nil }
+    if bytes <= EngineLimits.maximumFilterNameBytes { names?.append(name) } else { names = nil }
   }
 }

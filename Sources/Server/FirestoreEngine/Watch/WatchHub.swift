@@ -14,7 +14,7 @@ final class WatchHub: Sendable {
     var published: Version
     var streams: [ObjectIdentifier: WatchStream] = [:]
     var nextRegistration = 1
-    var isBeating = false
+    var isSendingHeartbeats = false
     var isClosed = false
   }
 
@@ -45,14 +45,14 @@ final class WatchHub: Sendable {
     guard let commit = record.attachment as? CommitRecord else { return }
     let touched = state.withLock { state -> [WatchStream] in
       state.published = max(state.published, record.version)
-      var hits: [ObjectIdentifier: (WatchStream, [WatchHit])] = [:]
+      var matchesByStream: [ObjectIdentifier: (WatchStream, [WatchMatch])] = [:]
       for change in commit.changes {
-        state.index.match(change) { stream, hit in
-          hits[ObjectIdentifier(stream), default: (stream, [])].1.append(hit)
+        state.index.match(change) { stream, match in
+          matchesByStream[ObjectIdentifier(stream), default: (stream, [])].1.append(match)
         }
       }
-      for (stream, hits) in hits.values { stream.queue(hits) }
-      return hits.values.map(\.0)
+      for (stream, matches) in matchesByStream.values { stream.buffer(matches) }
+      return matchesByStream.values.map(\.0)
     }
     for stream in touched { stream.wake() }
   }
@@ -64,10 +64,10 @@ final class WatchHub: Sendable {
     let (isOpen, starts) = state.withLock { state -> (Bool, Bool) in
       guard !state.isClosed else { return (false, false) }
       state.streams[ObjectIdentifier(stream)] = stream
-      defer { state.isBeating = true }
-      return (true, !state.isBeating)
+      defer { state.isSendingHeartbeats = true }
+      return (true, !state.isSendingHeartbeats)
     }
-    if starts { beat() }
+    if starts { startHeartbeats() }
     return isOpen
   }
 
@@ -97,9 +97,9 @@ final class WatchHub: Sendable {
   }
 
   /// Registers a target, if one is given and there is room for it, and takes what waits for the stream, at one version.
-  func cut(
+  func takeChanges(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
-  ) -> (version: Version, waiting: WaitingChanges.Content, isRegistered: Bool) {
+  ) -> (version: Version, waiting: BufferedChanges.Content, isRegistered: Bool) {
     state.withLock { state in
       var isRegistered = true
       if let (selection, registration) = target {
@@ -109,7 +109,7 @@ final class WatchHub: Sendable {
         case .query(let query): isRegistered = state.index.add(query, reference)
         }
       }
-      return (state.published, stream.takeWaiting(), isRegistered)
+      return (state.published, stream.takeBufferedChanges(), isRegistered)
     }
   }
 
@@ -125,7 +125,7 @@ final class WatchHub: Sendable {
   }
 
   /// Lets a registered target be told of changes of further documents, too. Returns the version up to which it is not told.
-  func depend(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
+  func addDependencies(on paths: Set<ResourcePath>, _ registration: Int, of stream: WatchStream) -> Version {
     state.withLock { state in
       let reference = TargetReference(stream: stream, registration: registration)
       for path in paths { state.index.addDependency(path, reference) }
@@ -144,9 +144,10 @@ final class WatchHub: Sendable {
   /// Sees to it that `published` is of about the time that it is, also where nothing has been committed for long: what
   /// a target reads there, and the tokens that begin there, must not fall out of history soon.
   func refresh() async {
-    guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.readAge) else { return }
+    guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge) else { return }
     let published = published
-    guard published < recent, recent.microseconds - published.microseconds > FirestoreDatabase.readAge else {
+    guard published < recent, recent.microseconds - published.microseconds > FirestoreDatabase.maximumReadAge
+    else {
       return
     }
     _ = try? await advance()
@@ -155,7 +156,7 @@ final class WatchHub: Sendable {
   // MARK: Heartbeats
 
   /// Gives idle streams a fresh token, so that clients know that the connection lives. One task for all streams.
-  private func beat() {
+  private func startHeartbeats() {
     Task { [weak self, clock, heartbeat] in
       var next = clock.now() + heartbeat / 4
       while true {
@@ -166,7 +167,7 @@ final class WatchHub: Sendable {
         guard let due else { return }
         // A store that cannot write cannot reserve a version either: then streams fall silent, and clients reconnect.
         guard !due.isEmpty, (try? await hub.advance()) != nil else { continue }
-        for stream in due { stream.beat() }
+        for stream in due { stream.requestHeartbeat() }
       }
     }
   }
@@ -177,7 +178,7 @@ final class WatchHub: Sendable {
     let quiet = heartbeat - heartbeat / 4
     let streams = state.withLock { state -> [WatchStream]? in
       if state.streams.isEmpty || state.isClosed {
-        state.isBeating = false
+        state.isSendingHeartbeats = false
         return nil
       }
       return Array(state.streams.values)

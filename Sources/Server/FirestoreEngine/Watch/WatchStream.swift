@@ -30,7 +30,8 @@ public final class WatchStream: Sendable {
   /// What the stream's task finds when it looks for work.
   enum Work {
     case command(Command)
-    case cut
+    /// Buffered changes, or a heartbeat, to send as one snapshot.
+    case snapshot
     case failure(FirestoreError)
     case end
     case nothing
@@ -40,8 +41,8 @@ public final class WatchStream: Sendable {
     var commands: [(command: Command, heldBytes: Int)] = []
     var commandBytes = 0
     var heldCommandBytes = 0
-    var waiting: WaitingChanges
-    var isBeatDue = false
+    var buffered: BufferedChanges
+    var isHeartbeatRequested = false
     var isRunning = false
     var isClosed = false
     var failure: FirestoreError?
@@ -64,7 +65,8 @@ public final class WatchStream: Sendable {
     self.output = output
     mailbox = Guarded(
       Mailbox(
-        waiting: WaitingChanges(database.options.watchBudget), lastSent: database.options.clock.now()))
+        buffered: BufferedChanges(database.options.watchBufferLimits), lastSent: database.options.clock.now())
+    )
     worker = WatchWorker()
   }
 
@@ -73,19 +75,19 @@ public final class WatchStream: Sendable {
   /// Adds a target: answered by ADD, its documents, CURRENT and a global NO_CHANGE, or by REMOVE with a cause.
   ///
   /// An id that is active already ends the stream with INVALID_ARGUMENT.
-  public func addTarget(_ target: WatchTarget) { post(.add(target)) }
+  public func addTarget(_ target: WatchTarget) { enqueue(.add(target)) }
 
   /// Removes a target: answered by exactly one REMOVE, also if it is gone already.
-  public func removeTarget(_ id: Int32) { post(.remove(id)) }
+  public func removeTarget(_ id: Int32) { enqueue(.remove(id)) }
 
   /// Answers a target that could not even be parsed: REMOVE with a cause, in its turn.
-  public func rejectTarget(_ id: Int32, _ error: FirestoreError) { post(.reject(id, error)) }
+  public func rejectTarget(_ id: Int32, _ error: FirestoreError) { enqueue(.reject(id, error)) }
 
   /// About how many bytes the stream keeps of what it was asked: requests that wait, and active targets.
   public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
   /// Notes that a target was added, or dropped, which takes up so many bytes.
-  func noteTarget(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
+  func addTargetBytes(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
 
   /// Ends the stream: nothing is sent any more.
   public func close() {
@@ -99,15 +101,16 @@ public final class WatchStream: Sendable {
     wake()
   }
 
-  private func post(_ command: Command) {
+  private func enqueue(_ command: Command) {
     let heldBytes = command.heldBytes
     mailbox.withLock { mailbox in
       guard mailbox.failure == nil, !mailbox.isClosed else { return }
       let bytes = mailbox.commandBytes + command.bytes
-      guard mailbox.commands.count < EngineLimits.streamCommands, bytes <= EngineLimits.streamCommandBytes
+      guard mailbox.commands.count < EngineLimits.maximumStreamCommands,
+        bytes <= EngineLimits.maximumStreamCommandBytes
       else {
         mailbox.failure = .resourceExhausted(
-          "More than \(EngineLimits.streamCommands) requests, or \(EngineLimits.streamCommandBytes) bytes of "
+          "More than \(EngineLimits.maximumStreamCommands) requests, or \(EngineLimits.maximumStreamCommandBytes) bytes of "
             + "them, wait on this stream.")
         return
       }
@@ -121,17 +124,17 @@ public final class WatchStream: Sendable {
   // MARK: Changes
 
   /// Lets changes wait. Under the hub's lock; `wake` follows outside of it.
-  func queue(_ hits: [WatchHit]) {
+  func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
-      if !mailbox.isClosed { mailbox.waiting.add(hits) }
+      if !mailbox.isClosed { mailbox.buffered.add(matches) }
     }
   }
 
   /// Takes what waits. Under the hub's lock.
-  func takeWaiting() -> WaitingChanges.Content { mailbox.withLock { $0.waiting.take() } }
+  func takeBufferedChanges() -> BufferedChanges.Content { mailbox.withLock { $0.buffered.take() } }
 
   /// The bytes of the changes that wait.
-  var waitingBytes: Int { mailbox.withLock { $0.waiting.bytes } }
+  var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
   /// Whether nothing was sent since a time, although there is someone to send it to.
   func isSilent(since time: UInt64) -> Bool {
@@ -139,8 +142,8 @@ public final class WatchStream: Sendable {
   }
 
   /// Asks for a global snapshot with a fresh token.
-  func beat() {
-    mailbox.withLock { $0.isBeatDue = true }
+  func requestHeartbeat() {
+    mailbox.withLock { $0.isHeartbeatRequested = true }
     wake()
   }
 
@@ -167,7 +170,7 @@ public final class WatchStream: Sendable {
         return .command(command)
       }
       if let failure = mailbox.failure { return .failure(failure) }
-      if !mailbox.waiting.isEmpty || mailbox.isBeatDue { return .cut }
+      if !mailbox.buffered.isEmpty || mailbox.isHeartbeatRequested { return .snapshot }
       mailbox.isRunning = false
       return .nothing
     }
@@ -177,15 +180,15 @@ public final class WatchStream: Sendable {
   var hasCommands: Bool { mailbox.withLock { !$0.commands.isEmpty } }
 
   /// Whether a heartbeat was asked for; it is not any more then.
-  func takeBeat() -> Bool {
+  func consumeHeartbeat() -> Bool {
     mailbox.withLock { mailbox in
-      defer { mailbox.isBeatDue = false }
-      return mailbox.isBeatDue
+      defer { mailbox.isHeartbeatRequested = false }
+      return mailbox.isHeartbeatRequested
     }
   }
 
   /// Notes that something was sent.
-  func noteSent(hasTargets: Bool) {
+  func recordSend(hasTargets: Bool) {
     let now = database.options.clock.now()
     mailbox.withLock { mailbox in
       mailbox.lastSent = now
@@ -203,7 +206,7 @@ public final class WatchStream: Sendable {
       mailbox.commands = []
       mailbox.commandBytes = 0
       mailbox.heldCommandBytes = 0
-      _ = mailbox.waiting.take()
+      _ = mailbox.buffered.take()
     }
   }
 }

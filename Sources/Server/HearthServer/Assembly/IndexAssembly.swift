@@ -7,8 +7,10 @@ import Logging
 extension HearthConfiguration {
   /// What each index file says, by database.
   /// - Throws: ``HearthError`` for the first file that cannot be read or is wrong.
-  func readIndexes(log: Logger) throws(HearthError) -> [(database: String, indexes: IndexConfiguration)] {
-    var all: [(database: String, indexes: IndexConfiguration)] = []
+  func readIndexes(log: Logger) throws(HearthError) -> [(
+    database: String, indexes: DatabaseIndexConfiguration
+  )] {
+    var all: [(database: String, indexes: DatabaseIndexConfiguration)] = []
     for file in indexFiles {
       let bytes: [UInt8]?
       do {
@@ -30,7 +32,7 @@ extension HearthConfiguration {
 
 extension FirestoreEngine {
   /// Checks the indexes of all databases.
-  func validate(_ all: [(database: String, indexes: IndexConfiguration)]) throws(HearthError) {
+  func validate(_ all: [(database: String, indexes: DatabaseIndexConfiguration)]) throws(HearthError) {
     for (database, indexes) in all {
       do {
         try validate(indexes, ofDatabase: database)
@@ -42,7 +44,8 @@ extension FirestoreEngine {
 
   /// Chooses indexes by database. What is wrong in one of them changes nothing in any; a store that fails on the way leaves
   /// some as they were, and the error says which were set.
-  func setIndexes(_ all: [(database: String, indexes: IndexConfiguration)]) async throws(HearthError) {
+  func setIndexes(_ all: [(database: String, indexes: DatabaseIndexConfiguration)]) async throws(HearthError)
+  {
     try validate(all)
     var done: [String] = []
     for (database, indexes) in all {

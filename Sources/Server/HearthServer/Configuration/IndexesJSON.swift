@@ -8,7 +8,7 @@ import FirestoreModel
 
 /// The indexes that a file chooses.
 struct IndexesJSON {
-  var configuration = IndexConfiguration()
+  var configuration = DatabaseIndexConfiguration()
   /// What the file says without effect here.
   var warnings: [String] = []
 
@@ -52,7 +52,7 @@ struct IndexesJSON {
     if let unique = index["unique"] { throw error(unique, "\(place).unique", "is not supported") }
     try noteProperties(of: index, place)
     guard let list = index["fields"] else { throw error(index, place, "needs fields") }
-    var fields: [IndexConfiguration.Field] = []
+    var fields: [DatabaseIndexConfiguration.Field] = []
     var direction: StructuredQuery.Direction?
     let elements = try array(list, "\(place).fields")
     for (position, element) in elements.enumerated() {
@@ -84,11 +84,11 @@ struct IndexesJSON {
   }
 
   private func check(
-    _ fields: [IndexConfiguration.Field], _ list: LocatedJSON, _ place: String, isNamed: Bool
+    _ fields: [DatabaseIndexConfiguration.Field], _ list: LocatedJSON, _ place: String, isNamed: Bool
   ) throws(HearthError) {
-    if fields.count > EngineLimits.compositeFields {
+    if fields.count > EngineLimits.maximumCompositeFields {
       throw error(
-        list, place, "has \(fields.count) fields; at most \(EngineLimits.compositeFields) are allowed")
+        list, place, "has \(fields.count) fields; at most \(EngineLimits.maximumCompositeFields) are allowed")
     }
     if fields.count(where: { $0.mode == .contains }) > 1 {
       throw error(list, place, "has more than one field with an arrayConfig; one is allowed")
@@ -100,15 +100,19 @@ struct IndexesJSON {
     }
   }
 
-  private func field(_ value: LocatedJSON, _ place: String) throws(HearthError) -> IndexConfiguration.Field {
+  private func field(_ value: LocatedJSON, _ place: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Field
+  {
     try requireObject(value, place)
     guard let name = value["fieldPath"] else { throw error(value, place, "needs a fieldPath") }
     let path = try fieldPath(name, "\(place).fieldPath")
-    return IndexConfiguration.Field(path, try mode(value, place))
+    return DatabaseIndexConfiguration.Field(path, try mode(value, place))
   }
 
   /// Exactly one of order, arrayConfig and vectorConfig, or the old `mode`.
-  private func mode(_ value: LocatedJSON, _ place: String) throws(HearthError) -> IndexConfiguration.Mode {
+  private func mode(_ value: LocatedJSON, _ place: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Mode
+  {
     let keys = Self.modes.filter { value[$0] != nil }
     guard keys.count == 1, let key = keys.first, let setting = value[key] else {
       throw error(value, place, "must have exactly one of order, arrayConfig and vectorConfig")
@@ -163,7 +167,7 @@ struct IndexesJSON {
       if override["ttl"] == nil { throw error(override, place, "needs indexes, or ttl") }
       return
     }
-    var indexes: [IndexConfiguration.Override.Index] = []
+    var indexes: [DatabaseIndexConfiguration.Override.Index] = []
     for (position, element) in try array(list, "\(place).indexes").enumerated() {
       let indexPlace = "\(place).indexes[\(position)]"
       try requireObject(element, indexPlace)
@@ -267,7 +271,9 @@ struct IndexesJSON {
     }
   }
 
-  private func scope(_ value: LocatedJSON, _ place: String) throws(HearthError) -> IndexConfiguration.Scope {
+  private func scope(_ value: LocatedJSON, _ place: String) throws(HearthError)
+    -> DatabaseIndexConfiguration.Scope
+  {
     switch try text(value, place) {
     case "COLLECTION": return .collection
     case "COLLECTION_GROUP", "COLLECTION_RECURSIVE": return .collectionGroup

@@ -68,7 +68,7 @@ public struct ServerLimits: Sendable, Equatable {
       "firestore", "transformsPerDocument", \.firestore.data.transformsPerDocument, 5_000,
       "all writes of a database wait while they are applied"),
     Adjustable(
-      "firestore", "requestBytes", \.firestore.requestBytes, 16 << 20,
+      "firestore", "requestBytes", \.firestore.maximumRequestBytes, 16 << 20,
       "a gRPC message has at most 17 MiB, on both sides"),
     // Queries.
     Adjustable(
@@ -91,39 +91,40 @@ public struct ServerLimits: Sendable, Equatable {
       "they are kept in memory while the search goes on"),
     // Indexes.
     Adjustable(
-      "firestore", "indexEntries", \.firestore.indexEntries, 200_000,
+      "firestore", "indexEntries", \.firestore.maximumIndexEntries, 200_000,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
-      "firestore", "indexEntryBytes", \.firestore.indexEntryBytes, 16_384,
+      "firestore", "indexEntryBytes", \.firestore.maximumIndexEntryBytes, 16_384,
       "no names and value take more"),
     Adjustable(
-      "firestore", "indexEntriesBytes", \.firestore.indexEntriesBytes, 16 << 20,
+      "firestore", "indexEntriesBytes", \.firestore.maximumIndexEntriesBytes, 16 << 20,
       "they are written with their document, and a commit has at most 64 MiB"),
     Adjustable(
-      "firestore", "compositeIndexes", \.firestore.compositeIndexes, 10_000,
+      "firestore", "compositeIndexes", \.firestore.maximumCompositeIndexes, 10_000,
       "writes go over those of their collection"),
     Adjustable(
-      "firestore", "fieldOverrides", \.firestore.fieldOverrides, 10_000,
+      "firestore", "fieldOverrides", \.firestore.maximumFieldOverrides, 10_000,
       "writes go over those of their collection"),
     // Time.
     Adjustable(
-      "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.longestHistorySeconds,
+      "firestore", "historySeconds", \.firestore.historySeconds, EngineLimits.maximumHistorySeconds,
       "all that is overwritten stays on disk as long"),
     Adjustable(
-      "firestore", "resumeSeconds", \.firestore.resumeSeconds, EngineLimits.longestHistorySeconds,
+      "firestore", "resumeSeconds", \.firestore.maximumResumeTokenAgeSeconds,
+      EngineLimits.maximumHistorySeconds,
       "history goes back no further"),
     Adjustable(
-      "firestore", "transactionIdleSeconds", \.firestore.transactionIdleSeconds, 3_600,
+      "firestore", "transactionIdleSeconds", \.firestore.transactionIdleTimeoutSeconds, 3_600,
       "its locks hold up others, and it reads history"),
     Adjustable(
-      "firestore", "transactionSeconds", \.firestore.transactionSeconds, 3_600,
+      "firestore", "transactionSeconds", \.firestore.transactionTimeoutSeconds, 3_600,
       "its locks hold up others, and it reads history"),
     // What is open at once.
     Adjustable(
-      "firestore", "openTransactions", \.firestore.openTransactions, 100_000,
+      "firestore", "openTransactions", \.firestore.maximumOpenTransactions, 100_000,
       "each is kept in memory, and all are gone over when one has lived too long"),
     Adjustable(
-      "firestore", "streamTargets", \.firestore.streamTargets, 100_000,
+      "firestore", "streamTargets", \.firestore.maximumStreamTargets, 100_000,
       "every change that a stream is told of goes over all its targets"),
     // The Realtime Database.
     Adjustable(

@@ -1,6 +1,7 @@
 // Firestore's REST interface: each request becomes the message that gRPC would have carried, is served by the same method,
 // and the answer is written as JSON.
 
+import FirestoreEngine
 import FirestoreModel
 import GRPCFraming
 import Logging

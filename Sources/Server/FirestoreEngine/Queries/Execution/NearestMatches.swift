@@ -1,0 +1,98 @@
+// The nearest of many vectors, found by looking at each once.
+//
+// Invariant: names, distances and the beginnings of what orders equally near ones are held, of no more than the limit:
+// documents are read again when they are delivered, so that a thousand large ones never stand in memory together.
+
+import FirestoreModel
+
+/// Collects the nearest documents, in whatever order they come.
+struct NearestMatches {
+  /// A document that may be among the nearest.
+  struct Match: Sendable {
+    var name: DocumentName
+    var distance: Double
+    /// What matches are sorted by; NaN is farthest.
+    fileprivate var rank: Double
+    /// The values of the query's order fields, as far as an index entry tells them apart.
+    fileprivate var sortKey: ArraySlice<UInt8>
+  }
+
+  private let nearest: FindNearest
+  private let norm: Double
+  /// The order of equally near ones, but for their names.
+  private let orders: ArraySlice<StructuredQuery.Order>
+  private var matches: TopKElements<Match>
+
+  /// - Parameter orders: the query's order.
+  init(_ nearest: FindNearest, orders: [StructuredQuery.Order]) {
+    self.nearest = nearest
+    norm = NearestMatches.norm(nearest.vector)
+    self.orders = orders.prefix { !$0.field.isDocumentID }
+    let descends = orders.last?.direction == .descending
+    matches = TopKElements(nearest.limit) { a, b in
+      if NearestMatches.isNearer(a.rank, b.rank) { return true }
+      if NearestMatches.isNearer(b.rank, a.rank) { return false }
+      if a.sortKey != b.sortKey { return a.sortKey.lexicographicallyPrecedes(b.sortKey) }
+      return DocumentName.compare(a.name, b.name) == (descends ? .descending : .ascending)
+    }
+  }
+
+  /// Looks at a document; one without a vector of the right dimension, or too far away, is passed over.
+  mutating func add(_ document: StoredDocument) throws(FirestoreError) {
+    let fields = try document.fields()
+    guard case .vector(let vector)? = fields.value(at: nearest.field),
+      vector.count == nearest.vector.count
+    else { return }
+    let distance = distance(to: vector)
+    let isProduct = nearest.measure == .dotProduct
+    if let threshold = nearest.distanceThreshold,
+      !(isProduct ? distance >= threshold : distance <= threshold)
+    {
+      return
+    }
+    _ = matches.add(
+      Match(
+        name: document.name, distance: distance, rank: isProduct ? -distance : distance,
+        sortKey: sortKey(fields)))
+  }
+
+  /// The nearest, nearest first; equally near ones are in the query's order.
+  mutating func take() -> [Match] { matches.take() }
+
+  private func sortKey(_ fields: MapValue) -> ArraySlice<UInt8> {
+    var bytes: [UInt8] = []
+    for order in orders where bytes.count < IndexValue.truncationLength {
+      let mode: CompositeIndex.Mode = order.direction == .descending ? .descending : .ascending
+      bytes += NumberedIndex.encode(fields.value(at: order.field) ?? .null, mode)
+    }
+    return bytes.prefix(IndexValue.truncationLength)
+  }
+
+  private static func isNearer(_ a: Double, _ b: Double) -> Bool {
+    if a.isNaN { return false }
+    return b.isNaN || a < b
+  }
+
+  private func distance(to vector: [Double]) -> Double {
+    switch nearest.measure {
+    case .euclidean:
+      var sum = 0.0
+      for (a, b) in zip(vector, nearest.vector) { sum += (a - b) * (a - b) }
+      return sum.squareRoot()
+    case .dotProduct: return product(vector)
+    case .cosine: return 1 - product(vector) / (NearestMatches.norm(vector) * norm)
+    }
+  }
+
+  private func product(_ vector: [Double]) -> Double {
+    var sum = 0.0
+    for (a, b) in zip(vector, nearest.vector) { sum += a * b }
+    return sum
+  }
+
+  private static func norm(_ vector: [Double]) -> Double {
+    var sum = 0.0
+    for number in vector { sum += number * number }
+    return sum.squareRoot()
+  }
+}

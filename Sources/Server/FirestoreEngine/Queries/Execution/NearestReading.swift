@@ -1,0 +1,64 @@
+// Nearest-neighbour queries: the rest of the query gives candidates, all of which are looked at; the nearest are then
+// read once more at the same version.
+
+import FirestoreModel
+import OrderedStore
+
+extension FirestoreDatabase {
+  /// Answers a query that ends in a search for neighbours, in a read that has begun.
+  func findNearest(
+    _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
+    deliver: (QueryPage) async throws -> Void
+  ) async throws -> QueryReads {
+    guard let nearest = query.normalized.findNearest else { return QueryReads() }
+    let started = options.clock.now()
+    var candidates = query.unprojected
+    candidates.needsOrder = query.isWindow
+    var found = NearestMatches(nearest, orders: query.orders)
+    var skipped = 0
+    var explanation: QueryExplanation?
+    let reads = try await run(candidates, explain, &session, as: caller) { page in
+      for document in page.documents { try found.add(document) }
+      skipped += page.skippedResults
+      explanation = page.explanation
+    }
+    let matches = found.take()
+    var answer = QueryPage(
+      transaction: session.newToken, skippedResults: skipped, documents: [],
+      readTime: session.version?.timestamp ?? .epoch, isLast: matches.isEmpty)
+    var rest = matches[...]
+    while !rest.isEmpty {
+      let names = rest.prefix(EngineLimits.maximumPageDocuments).map(\.name)
+      let documents = try await documents(
+        names[...], at: session.version, upTo: EngineLimits.maximumPageBytes)
+      answer.documents = try zip(rest, documents).compactMap { match, document in
+        try document?.with(match.distance, at: nearest.distanceResultField).masked(query.projection)
+      }
+      rest = rest.dropFirst(documents.count)
+      if rest.isEmpty { break }
+      try await deliver(answer)
+      answer.transaction = nil
+      answer.skippedResults = 0
+    }
+    answer.isLast = true
+    if var statistics = explanation?.statistics {
+      statistics.resultsReturned = matches.count
+      statistics.documentsScanned += matches.count
+      statistics.microseconds = max(Int(clamping: options.clock.now() - started), 1)
+      explanation?.statistics = statistics
+    }
+    answer.explanation = explanation
+    try await deliver(answer)
+    return reads
+  }
+}
+
+extension StoredDocument {
+  /// The document with its distance in a field; the same one without a field for it.
+  fileprivate func with(_ distance: Double, at field: FieldPath?) throws(FirestoreError) -> StoredDocument {
+    guard let field else { return self }
+    var fields = try fields()
+    fields.set(.double(distance), at: field)
+    return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
+  }
+}
