@@ -1,50 +1,50 @@
-// Proves, or disproves, that a database's rows agree with each other: every document has exactly the entries that it
-// should have, and every entry its document.
+// Checks that a database's rows agree: every document has exactly its index entries, and every entry has its
+// document.
 //
-// First all documents are gone over: each entry that one should have must be there, and those that it may have are
-// counted. Then all entries are counted; only where there are more are they taken apart, to name those that belong to
-// no document. Between two plans a document should have what both have, and may
-// have what one of them has. Memory is bounded whatever the database holds: rows are looked up, not collected.
+// The check first scans all documents: each required entry must exist, and existing possible entries are
+// counted. Then it counts all entries. Only if there are more, it decodes them to find those without a
+// document. During an index change a document requires the entries that both plans have, and may have the
+// entries of one plan. Memory is bounded for any database: rows are looked up, not collected.
 
 public import FirestoreModel
 public import OrderedStore
 
-/// What a check of one database found.
+/// The result of checking one database.
 public struct ConsistencyReport: Sendable, Equatable {
-  /// What is wrong with a row.
+  /// The kind of an inconsistency.
   public enum Fault: String, Sendable, Hashable {
     /// A document lacks an index entry.
     case missingEntry = "missing index entry"
-    /// An index entry has no document that it belongs to.
+    /// An index entry has no matching document.
     case strayEntry = "index entry without its document"
-    /// A document is not in its collection group's list.
+    /// A document is missing from its collection group.
     case missingGroupRow = "missing collection group row"
-    /// A collection group's list names a document that does not exist.
+    /// A collection group row names a document that does not exist.
     case strayGroupRow = "collection group row without its document"
-    /// A row's bytes cannot be read.
+    /// A row cannot be decoded.
     case unreadable = "unreadable row"
   }
 
-  /// One row that is wrong.
+  /// One inconsistent row.
   public struct Problem: Sendable, Hashable {
-    /// What is wrong.
+    /// The kind of inconsistency.
     public var fault: Fault
-    /// The document's path, or the row's key in hexadecimal digits.
+    /// The document's path, or the row's key in hexadecimal.
     public var place: String
   }
 
-  /// The documents.
+  /// The number of documents.
   public var documents = 0
-  /// The entries of automatic indexes.
+  /// The number of entries in automatic indexes.
   public var automaticEntries = 0
-  /// The entries of composite indexes.
+  /// The number of entries in composite indexes.
   public var compositeEntries = 0
-  /// How many rows are wrong.
+  /// The number of inconsistent rows.
   public var problemCount = 0
-  /// The first of them, at most a hundred.
+  /// The first inconsistent rows, at most 100.
   public var problems: [Problem] = []
 
-  /// Whether nothing is wrong.
+  /// Whether no row is inconsistent.
   public var isConsistent: Bool { problemCount == 0 }
 
   fileprivate mutating func add(_ fault: Fault, _ place: String) {
@@ -55,7 +55,7 @@ public struct ConsistencyReport: Sendable, Equatable {
 
 /// Checks databases of a store.
 public enum ConsistencyCheck {
-  /// Checks one database, which nobody may write to meanwhile: all of it is read at one version.
+  /// Checks one database at one version. Nothing may write to it meanwhile.
   /// - Throws: ``StoreError``, or DATA_LOSS if the index state cannot be read.
   public static func run(
     _ name: DatabaseName, in store: any OrderedStore
@@ -81,7 +81,7 @@ public enum ConsistencyCheck {
     let view: any ReadView
     var set = IndexSet.automatic
     var report = ConsistencyReport()
-    /// The entries that documents own.
+    /// The number of existing entries that belong to documents.
     var ownedAutomatic = 0
     var ownedComposite = 0
 
@@ -133,7 +133,7 @@ public enum ConsistencyCheck {
       }
       let droppedNumbers = set.state.droppedNumbers
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, _, _ in
-        // What is being removed already belongs to nobody.
+        // Entries of dropped indexes are being removed and belong to no index.
         if droppedNumbers.isEmpty || !droppedNumbers.contains(ConsistencyCheck.number(Array(key.prefix(5)))) {
           report.compositeEntries += 1
         }
@@ -189,7 +189,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    /// What a document may have; nothing if there is none.
+    /// The possible entries of a document; none if it does not exist.
     private func entries(at path: ResourcePath) throws -> DocumentEntries {
       guard let name = DocumentName(database: name, path: path),
         let fields = try? view.document(name)?.fields()
@@ -199,7 +199,7 @@ public enum ConsistencyCheck {
     }
   }
 
-  /// The number of the index that a composite index's row belongs to.
+  /// The index number in a composite index row's key.
   private static func number(_ key: Key) -> UInt32 {
     key.dropFirst().prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
   }

@@ -1,32 +1,39 @@
-// Brings a database's indexes to what was chosen, in the background: step by step, each a commit of its own, so that
-// writes go on between them and a killed process goes on where it was.
+// Brings a database's index entries to the configured indexes, in the background.
+//
+// The work is done in steps, each a separate commit. So writes continue between steps, and a restarted
+// process continues at the last completed step.
+//
+// Example: an index on (genre, pages) is added. Phase `building` adds the entries of 128 documents per step.
+// `waitingForTransactions` waits until transactions that may hold locks on old ranges have ended. `clearing`
+// removes entries that the new configuration lacks. Then the state is `stable`.
 //
 // Invariants
-//   1. A step and the state that says it was done are one commit, in the sequencer; whatever is written before or
-//      after it, the entries are those that `IndexState` promises.
-//   2. Every step is bounded in documents, in their bytes and in the bytes that it writes, so that none is refused as
-//      too large a commit; and it gets further than where it began.
+// 1. A step and the state that records it are one commit in the sequencer. So writes before and after it
+//    maintain exactly the entries that `IndexState` describes.
+// 2. Every step is bounded in documents, in their bytes and in written bytes, so that no step exceeds the
+//    commit limit; and every step makes progress.
 
 import FirestoreModel
 import OrderedStore
 
-/// The keeper of one database's index state.
+/// Maintains the index state and entries of one database.
 final class IndexMaintainer: Sendable {
   private struct State {
     var set = IndexSet.automatic
     var vectors: [DatabaseIndexConfiguration.Index] = []
     var task: Task<Void, Never>?
     var isStopped = false
-    /// Whether transactions of this process may hold locks from before the state was loaded.
+    /// True if no transaction can be older than the index change, which an earlier process made. Then the
+    /// wait for transactions is skipped.
     var hasNoOlderTransactions = false
-    /// Whether it was told that the store cannot write, since it last could.
+    /// Whether the operator was told that the store cannot write, since its last successful write.
     var hasReportedUnavailable = false
   }
 
-  /// What follows a step.
+  /// The action after a step.
   private enum NextAction: Sendable { case step, wait(UInt64), nothing }
 
-  /// How long it waits for a store that cannot write, in microseconds.
+  /// The interval between attempts while the store cannot write, in microseconds.
   private static let retryInterval: UInt64 = 1_000_000
 
   private let name: DatabaseName
@@ -42,21 +49,21 @@ final class IndexMaintainer: Sendable {
 
   deinit { state.withLock { $0.task }?.cancel() }
 
-  /// The indexes as of the last sequenced change.
+  /// The index set after the last sequenced change.
   var current: IndexSet { state.withLock { $0.set } }
 
-  /// Reads the stored state, before anyone else uses the database, and goes on with what was under way.
+  /// Reads the stored state before the database is used, and resumes unfinished work.
   func load() async throws {
     let stored = try await rows.read(at: nil) { view in try IndexMaintainer.stored(view) }
     state.withLock { state in
       state.set = IndexSet(stored)
-      // No transaction outlives its process.
+      // Transactions end with their process.
       state.hasNoOlderTransactions = stored.phase == .waitingForTransactions
     }
     if stored.phase != .stable { start() }
   }
 
-  /// Chooses which indexes there should be.
+  /// Sets the configured indexes.
   func setConfiguration(_ configuration: DatabaseIndexConfiguration) async throws {
     let vectors = configuration.indexes.filter { index in
       index.fields.contains { if case .vector = $0.mode { true } else { false } }
@@ -82,7 +89,7 @@ final class IndexMaintainer: Sendable {
     if next.phase != .stable { start() }
   }
 
-  /// Ends the work in the background; what was done stays done.
+  /// Stops background work; completed steps remain.
   func stop() async {
     let task = state.withLock { state in
       state.isStopped = true
@@ -96,7 +103,7 @@ final class IndexMaintainer: Sendable {
     try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState()
   }
 
-  /// The last thing that a sequenced body does: what is sequenced later sees the new state.
+  /// Stores a state. The last operation of a sequenced body: later bodies see the new state.
   private func put(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
     state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
@@ -114,13 +121,13 @@ final class IndexMaintainer: Sendable {
       state.task = Task { [weak self] in
         before?.cancel()
         await before?.value
-        // Nobody is kept for the sake of waiting.
+        // `self` is weak: a sleeping maintainer must not keep its database alive.
         while let time = await self?.runSteps() { try? await clock.sleep(until: time) }
       }
     }
   }
 
-  /// Takes steps; returns the time at which to go on, nil if there is nothing left to do.
+  /// Runs steps. Returns the time of the next attempt, or nil if no work remains.
   private func runSteps() async -> UInt64? {
     while !Task.isCancelled {
       do {
@@ -134,7 +141,7 @@ final class IndexMaintainer: Sendable {
       } catch is CancellationError { return nil } catch let error as StoreError
         where error.code == .unavailable
       {
-        // Too many calls wait for the database, which passes; one that is closed, or has failed, answers at once.
+        // The database's queue is full, which passes. A closed or failed database responds immediately, too.
         let isFirst = state.withLock { state in
           defer { state.hasReportedUnavailable = true }
           return !state.hasReportedUnavailable
@@ -142,7 +149,7 @@ final class IndexMaintainer: Sendable {
         if isFirst { report("the indexes have to wait, and are tried again every second: \(error.message)") }
         return options.clock.now() + IndexMaintainer.retryInterval
       } catch {
-        // What the store holds is damaged: the next start tries again.
+        // Stored data is corrupt. The next start tries again.
         report("the indexes cannot be brought up to date: \(FirestoreError(error).message)")
         return nil
       }
@@ -161,7 +168,8 @@ final class IndexMaintainer: Sendable {
         try self.put(try self.build(stored, now: now, in: view), in: view)
       case .waitingForTransactions:
         let end = stored.waitingSince + self.options.limits.transactionTimeout
-        // A clock that began anew is that of another process.
+        // If `now` is before `waitingSince`, the clock was restarted: this is another process, and no old
+        // transaction exists.
         if !hasNoOlderTransactions, now < end, now >= stored.waitingSince { return .wait(end) }
         try self.put(stored.retired(), in: view)
       case .clearing:
@@ -173,7 +181,7 @@ final class IndexMaintainer: Sendable {
     }.result
   }
 
-  /// Adds missing entries of some documents.
+  /// Adds the missing entries of one batch of documents.
   private func build(_ stored: IndexState, now: UInt64, in view: any SequencedTransaction) throws
     -> IndexState
   {
@@ -212,7 +220,7 @@ final class IndexMaintainer: Sendable {
           }
         }
       }
-      // What is still missing of this document is added by the next step, which finds what is there.
+      // The next step adds the missing entries of this document; it skips existing ones.
       if step.isTruncated { break }
       next.progress.pass(document.row, in: batch.group)
       if step.isFull { break }
@@ -227,7 +235,7 @@ final class IndexMaintainer: Sendable {
     "The document's entries in the indexes that are being built have more than "
       + "\(EngineLimits.maximumBuiltDocumentBytes) bytes.")
 
-  /// Removes entries that are not wanted any more.
+  /// Removes the unneeded entries of one batch of documents, or of one dropped index.
   private func clear(_ stored: IndexState, in view: any SequencedTransaction) throws -> IndexState {
     var next = stored
     if let number = stored.droppedNumbers.last {
@@ -261,14 +269,14 @@ final class IndexMaintainer: Sendable {
     return next
   }
 
-  /// What one step writes, bounded in bytes: a commit that is too large would be refused again and again. Entries that
-  /// are as they should be cost nothing, so that a step which is done again goes further.
+  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries
+  /// that are correct already cost nothing, so a repeated step gets further.
   private struct Step {
     private let view: any SequencedTransaction
     private var bytes = 0
-    /// Whether something was left out.
+    /// Whether an entry was left out.
     private(set) var isTruncated = false
-    /// Whether nothing more should be begun.
+    /// Whether no further document should be started.
     var isFull: Bool { bytes >= EngineLimits.indexingStepEntryBytes }
 
     init(_ view: any SequencedTransaction) { self.view = view }
@@ -293,14 +301,14 @@ final class IndexMaintainer: Sendable {
     }
   }
 
-  /// Documents of one group that a step may go over.
+  /// The documents of one collection group that a step processes.
   private struct Batch {
     let group: String
-    /// By their group rows; without fields where a row has no document.
+    /// Documents by group row; without fields if the document does not exist.
     var documents: [(row: Key, path: ResourcePath, fields: MapValue?)] = []
   }
 
-  /// The next documents of the groups that the phase goes over; nil at the end.
+  /// The next documents of the groups that the phase processes; nil after the last.
   private func nextDocuments(_ set: IndexSet, in view: any SequencedTransaction) throws -> Batch? {
     let done = Array(set.state.progress.group.utf8)
     for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {

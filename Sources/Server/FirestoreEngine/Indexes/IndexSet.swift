@@ -1,45 +1,46 @@
-// A database's index state in the form that writes and queries use.
+// The index set: a database's index state, prepared for writes and queries.
 //
-// Invariant: it is replaced in the sequencer, by the commit that changes the state's row, so that a sequenced write
-// always sees that of its place in the order; a read at a version sees it or a later one, and asks for versions.
+// Invariant: the commit that changes the state's row replaces it in the sequencer. So a sequenced write sees
+// the state of its position in the order. A read at a version sees that state or a later one, and checks
+// versions.
 
 import FirestoreModel
 import OrderedStore
 
 /// The indexes of a database.
 struct IndexSet: Sendable {
-  /// What one collection group's documents have.
+  /// The indexes of one collection group's documents.
   struct Group: Sendable {
-    /// Automatic entries; nil for all.
+    /// The rules of automatic entries; nil for all.
     var rules: FieldRules?
     var composites: [NumberedIndex] = []
 
     static let automatic = Group()
   }
 
-  /// An index that queries may use.
+  /// A composite index that queries may use.
   struct Ready: Sendable {
     var index: NumberedIndex
     var since: Version
   }
 
   let state: IndexState
-  /// The vector indexes, which have no rows.
+  /// The vector indexes. They have no rows.
   let vectors: [DatabaseIndexConfiguration.Index]
-  /// The collection groups whose documents the phase goes over, in the order of their ids' bytes.
+  /// The collection groups that the current phase processes, ordered by the bytes of their ids.
   let pending: [String]
-  /// Whether everything is automatic.
+  /// Whether there are only automatic indexes.
   let isAutomaticOnly: Bool
-  /// What documents may have.
+  /// The entries that documents may have.
   private let possible: [[UInt8]: Group]
-  /// What documents that are written get.
+  /// The entries that writes maintain.
   private let maintained: [[UInt8]: Group]
-  /// What the target wants.
+  /// The entries of the target plan.
   private let wanted: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
   private let ready: [[UInt8]: [Ready]]
 
-  /// Nothing but automatic indexes.
+  /// Automatic indexes only.
   static let automatic = IndexSet(IndexState())
 
   init(_ state: IndexState, vectors: [DatabaseIndexConfiguration.Index] = []) {
@@ -82,7 +83,7 @@ struct IndexSet: Sendable {
     }
   }
 
-  /// The indexes of a collection group that are being built.
+  /// The composite indexes of a collection group that are being built.
   static func unbuilt(_ state: IndexState, _ group: String) -> [NumberedIndex] {
     state.composites.filter {
       state.target.composites.contains($0.number) && $0.readySince == nil && $0.failure == nil
@@ -90,7 +91,7 @@ struct IndexSet: Sendable {
     }.map { NumberedIndex(number: $0.number, index: $0.index) }
   }
 
-  /// The automatic entries that a complete plan gives documents of a collection group.
+  /// The automatic entries of a collection group by the complete plan.
   static func baseRules(_ state: IndexState, _ group: String) -> FieldRules { rules(group, state.base) }
 
   private static func rules(_ group: String, _ plan: IndexState.Plan) -> FieldRules {
@@ -114,15 +115,15 @@ struct IndexSet: Sendable {
     return result
   }
 
-  /// What documents of a collection may have.
+  /// The entries that documents of a collection may have.
   func possible(in collection: String) -> Group {
     isAutomaticOnly ? .automatic : possible[Array(collection.utf8)] ?? .automatic
   }
-  /// What documents of a collection get when they are written.
+  /// The entries that writes maintain for documents of a collection.
   func maintained(in collection: String) -> Group {
     isAutomaticOnly ? .automatic : maintained[Array(collection.utf8)] ?? .automatic
   }
-  /// What documents of a collection have for certain: what all complete plans give.
+  /// The entries that documents of a collection have for certain: those of all complete plans.
   func certain(in collection: String) -> Group {
     if isAutomaticOnly { return .automatic }
     guard state.phase == .building || state.phase == .waitingForTransactions else {
@@ -137,7 +138,7 @@ struct IndexSet: Sendable {
       composites: ready.map { NumberedIndex(number: $0.number, index: $0.index) })
   }
 
-  /// The indexes that writes keep, by number.
+  /// The indexes that writes maintain, by number.
   var numbered: [UInt32: NumberedIndex] {
     var indexes: [UInt32: NumberedIndex] = [:]
     for composite in state.composites where composite.failure == nil {
@@ -146,7 +147,7 @@ struct IndexSet: Sendable {
     return indexes
   }
 
-  /// What documents of a collection should have.
+  /// The entries of the target plan for documents of a collection.
   func wanted(in collection: String) -> Group { wanted[Array(collection.utf8)] ?? .automatic }
 
   /// Whether queries at a version may use a field's automatic entries.
@@ -163,20 +164,20 @@ struct IndexSet: Sendable {
   }
 }
 
-/// The rows of one document in all its indexes.
+/// The index entries of one document.
 struct DocumentEntries {
-  /// In the automatic indexes, ascending.
+  /// Keys in automatic indexes, ascending.
   var automatic: [Key] = []
-  /// In composite ones, ascending.
+  /// Rows in composite indexes, ascending.
   var composite: [(key: Key, value: StoredValue)] = []
 
-  /// What a document without fields at hand has.
+  /// No entries, for a document that does not exist.
   static let none = DocumentEntries()
 
   /// - Parameters:
-  ///   - limits: how many there may be; nil for a document that is stored already.
-  ///   - room: how many bytes the commit has for them; nil if it is none that asks.
-  /// - Throws: INVALID_ARGUMENT above the limits on entries, and without room.
+  ///   - limits: limits on the number of entries; nil for a stored document.
+  ///   - budget: the commit's budget for these entries; nil outside of commits.
+  /// - Throws: INVALID_ARGUMENT above the limits, or if the budget is exhausted.
   init(
     of fields: MapValue, at path: ResourcePath, in group: IndexSet.Group, limits: EngineLimits?,
     budget: CommitCostBudget.EntryBudget? = nil
@@ -187,7 +188,8 @@ struct DocumentEntries {
     var count = 2 * automatic.count
     var bytes = self.bytes
     for index in group.composites {
-      // An array's elements beside long values are far more than the document: they are counted before they are built.
+      // Array elements combined with long values can be far larger than the document, so entries are counted
+      // before they are built.
       let entries = try index.entries(of: fields, at: path, isLimited: limits != nil) {
         more, size throws(FirestoreError) in
         count += more
@@ -202,7 +204,7 @@ struct DocumentEntries {
     composite.sort { compareKeys($0.key, $1.key) < 0 }
   }
 
-  /// Bytes of all these rows.
+  /// The bytes of all these rows.
   var bytes: Int {
     composite.reduce(automatic.reduce(0) { $0 + $1.count }) { $0 + $1.key.count + $1.value.count }
   }

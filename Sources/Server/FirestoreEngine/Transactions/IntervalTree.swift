@@ -1,15 +1,17 @@
-// Key ranges, found by the keys and ranges that they meet: a search tree over the ranges' starts in which every node
-// knows how far its subtree reaches (an interval tree), kept in balance by random priorities (a treap).
+// An interval tree of key ranges: finds the ranges that contain a key or overlap a range.
+//
+// It is a search tree over the ranges' starts. Each node knows the maximum end in its subtree. Random
+// priorities keep it balanced (a treap).
 //
 // Invariants
-//   1. Nodes are in order of start, then id; no id occurs twice.
-//   2. A node's priority is not less than its children's, so the expected depth is logarithmic.
-//   3. `maximumEnd` is the greatest end in the node's subtree.
-// So a search costs the logarithm of the ranges plus what it finds.
+// 1. Nodes are ordered by start, then id; ids are unique.
+// 2. A node's priority is at least that of its children, so the expected depth is logarithmic.
+// 3. `maximumEnd` is the maximum end in the node's subtree. So a search costs the logarithm of the number of
+//    ranges, plus the results.
 
 import OrderedStore
 
-/// Ranges, each with a payload.
+/// Key ranges, each with a payload.
 struct IntervalTree<Payload> {
   private struct Node {
     var range: KeyRange
@@ -21,7 +23,7 @@ struct IntervalTree<Payload> {
     var maximumEnd: End
   }
 
-  /// The first key outside of a range; nil for a range without an end.
+  /// The first key after a range; nil for a range without an end.
   private typealias End = Key?
 
   private static var noNode: Int { -1 }
@@ -36,7 +38,7 @@ struct IntervalTree<Payload> {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Adds a range and returns the number by which it can be removed.
+  /// Adds a range and returns its id, by which it can be removed.
   mutating func insert(_ range: KeyRange, _ payload: Payload) -> UInt64 {
     let id = nextID
     nextID += 1
@@ -55,16 +57,16 @@ struct IntervalTree<Payload> {
     return id
   }
 
-  /// Removes a range by what it was added with.
+  /// Removes a range by its id and start.
   mutating func remove(_ id: UInt64, startingAt start: Key) {
     root = remove(id, start, from: root)
   }
 
-  /// Visits the ranges that a key lies in, until `body` returns false. Returns whether it never did.
+  /// Visits the ranges that contain a key, until `body` returns false. Returns false if `body` did.
   @discardableResult
   func visit(containing key: Key, _ body: (Payload) -> Bool) -> Bool { visit(root, containing: key, body) }
 
-  /// Visits the ranges that share a key with another, until `body` returns false. Returns whether it never did.
+  /// Visits the ranges that overlap another, until `body` returns false. Returns false if `body` did.
   @discardableResult
   func visit(overlapping range: KeyRange, _ body: (Payload) -> Bool) -> Bool {
     visit(root, overlapping: range, body)
@@ -110,7 +112,7 @@ struct IntervalTree<Payload> {
     return index
   }
 
-  /// The part of a subtree before a position, and the rest.
+  /// Splits a subtree at a position.
   private mutating func split(_ index: Int, at start: Key, _ id: UInt64) -> (Int, Int) {
     guard let node = node(index) else { return (Self.noNode, Self.noNode) }
     if Self.precedes(start, id, node) {
@@ -144,7 +146,7 @@ struct IntervalTree<Payload> {
     return index
   }
 
-  /// One tree of two, of which everything in the first stands before everything in the second.
+  /// Joins two trees; every node of the first precedes every node of the second.
   private mutating func join(_ left: Int, _ right: Int) -> Int {
     guard let first = node(left) else { return right }
     guard let second = node(right) else { return left }
@@ -183,7 +185,8 @@ struct IntervalTree<Payload> {
     return compareKeys(a, b) >= 0 ? a : b
   }
 
-  /// Scatters the numbers that ids are (SplitMix64's last step): nobody outside chooses them.
+  /// Scatters sequential ids (the last step of SplitMix64). Clients cannot choose ids, so they cannot
+  /// unbalance the tree.
   private static func priority(_ id: UInt64) -> UInt64 {
     var z = id &* 0x9E37_79B9_7F4A_7C15
     z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -1,12 +1,12 @@
-// The lock table's queue as plain state: who waits, who is granted when something ends, who dies in a deadlock.
+// The queue of the lock table: waiters, grants, and deadlock victims, as plain state.
 //
-// Invariant: a waiter stands in the queue exactly as long as something blocks it; what a witness's end does not set
-// free gets another witness.
+// Invariant: a waiter is queued exactly as long as something blocks it. When its witness ends, it is granted
+// or gets another witness.
 
 import OrderedStore
 
 extension LockTable.State {
-  /// Puts a waiter at the end of the queue, because of `witness`.
+  /// Appends a waiter that `witness` blocks.
   mutating func append(_ waiter: LockTable.Waiter, witness: Blocker) {
     var waiter = waiter
     if let owner = waiter.request.owner { waitingByOwner[owner, default: []].insert(waiter.id) }
@@ -27,7 +27,7 @@ extension LockTable.State {
     waiters[waiter.id] = waiter
   }
 
-  /// Takes a waiter out of the queue; nil if it is not there any more.
+  /// Removes a waiter from the queue; nil if it is not queued.
   mutating func remove(waiter id: UInt64) -> LockTable.Waiter? {
     guard let waiter = waiters.removeValue(forKey: id) else { return nil }
     if let owner = waiter.request.owner {
@@ -63,15 +63,16 @@ extension LockTable.State {
     if watchers[witness]?.isEmpty == true { watchers[witness] = nil }
   }
 
-  /// Takes all waiters of a transaction out of the queue.
+  /// Removes all waiters of a transaction.
   mutating func removeWaiters(of owner: Owner) -> [LockTable.Waiter] {
     (waitingByOwner[owner] ?? []).sorted().compactMap { remove(waiter: $0) }
   }
 
-  /// Notes that a blocker has gone, or holds something else now, without granting anything yet.
+  /// Records that a blocker ended or changed, without granting anything yet.
   mutating func markStale(_ blocker: Blocker) {
     var ids = watchers.removeValue(forKey: blocker) ?? []
-    // A transaction that holds all it asks for passes the queue: what it holds may decide its own other requests.
+    // A transaction that holds everything it requests passes the queue. So its own locks may decide its
+    // waiting requests.
     if case .owner(let owner) = blocker, let own = waitingByOwner[owner] {
       for id in own {
         if let witness = waiters[id]?.witness { unwatch(witness, id) }
@@ -82,11 +83,11 @@ extension LockTable.State {
     stale.formUnion(ids)
   }
 
-  /// Grants, in the queue's order, every waiter that only something of `ended` was still in the way of.
+  /// Grants, in queue order, every waiter that nothing else blocks after `ended`.
   mutating func grant(after ended: Blocker...) -> [LockTable.Waiter] {
     for blocker in ended { markStale(blocker) }
     var granted: [LockTable.Waiter] = []
-    // The last of these is the next in the queue.
+    // Sorted descending: the last candidate is the next in the queue.
     var candidates: [UInt64] = []
     while true {
       if !stale.isEmpty {
@@ -101,7 +102,7 @@ extension LockTable.State {
       } else if let waiter = remove(waiter: id) {
         acquire(request, from: id)
         granted.append(waiter)
-        // Who stood behind it in the queue may not conflict with what it holds now.
+        // Waiters after it in the queue may not conflict with its locks.
         markStale(waiter.blocker)
       }
     }
@@ -109,13 +110,13 @@ extension LockTable.State {
 
   // MARK: Deadlocks
 
-  /// The youngest transaction of a cycle of waits through `start`; nil if there is no such cycle.
+  /// The youngest transaction of a cycle of waits through `start`; nil if there is no cycle.
   mutating func victimOfCycle(from start: Owner) -> Owner? {
     cycle(from: start)?.max { ($0.age, $0.id) < ($1.age, $1.id) }
   }
 
-  /// Takes out of the queue who gives way to writes that wait for it in turn, by way of `start`: nobody need lose
-  /// anything where it is enough that one goes first.
+  /// Removes the reads that yield to writes which wait, through `start`, for those reads. Nothing needs to be
+  /// aborted then: one of them goes first.
   mutating func removeYieldingReads(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
     var removed: [LockTable.Waiter] = []
     while yieldingReads > 0, let owners = cycle(from: start, includesYielding: true) {
@@ -131,7 +132,7 @@ extension LockTable.State {
 
   /// The transactions of a cycle of waits through `start`; nil if there is none.
   private mutating func cycle(from start: Owner, includesYielding: Bool = false) -> [Owner]? {
-    // Whoever holds nothing and has just come is waited for by nobody.
+    // Nothing waits for a transaction that holds nothing and has just arrived.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
     var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, includesYielding))]
     var visited: Set<Owner> = [start]
@@ -146,7 +147,8 @@ extension LockTable.State {
     return nil
   }
 
-  /// Who blocks a transaction's requests, and, if asked for, who blocks the writes that it gives way to.
+  /// The transactions that block a transaction's requests and, with `includesYielding`, those that block the
+  /// writes it yields to.
   private mutating func ownersBlocking(_ owner: Owner, _ includesYielding: Bool) -> [Owner] {
     var owners: Set<Owner> = []
     for id in waitingByOwner[owner] ?? [] {

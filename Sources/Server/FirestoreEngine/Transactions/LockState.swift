@@ -1,34 +1,35 @@
-// The lock table's rules as plain state: who blocks whom, who is granted next, who dies in a deadlock.
+// The state and rules of the lock table: which requests block which others.
 //
-// Everything is found by key: held rows and waiting rows by hash and order, ranges by an interval tree. A request costs
-// its own rows, ranges and entries (times a logarithm), and what ends costs those who wait for it:
+// All lookups are by key: held and waiting rows by hash and order, ranges by interval tree. A request costs
+// its own rows, ranges and entries, times a logarithm. The end of a blocker costs the requests that wait for
+// it.
 //
-// Invariant: every waiter has one *witness*, something that blocks it now, and is looked at again when that goes away.
+// Invariant: every waiter has one *witness*, which blocks it now, and is checked again when the witness ends.
 
 import OrderedStore
 
 extension LockTable {
-  /// Something that may stand in a request's way.
+  /// The reason why a request has to wait.
   enum Blocker: Hashable {
-    /// A transaction that holds, or waits ahead for, what is asked.
+    /// A transaction that holds the item, or waits for it ahead in the queue.
     case owner(Owner)
-    /// A commit in flight, or about to be.
+    /// A commit in the sequencer, or about to enter it.
     case footprint(UInt64)
-    /// A plain write that waits itself, by its number in the queue.
+    /// A waiting plain write, by its number in the queue.
     case write(UInt64)
   }
 
   struct Waiter {
     var id: UInt64
     var request: Request
-    /// When it gives up.
+    /// When the wait times out.
     var deadline = UInt64.max
     var resume: @Sendable (Outcome) -> Void
     var witness: Blocker?
-    /// Its ranges' numbers in the index of what waits.
+    /// The ids of its ranges in the tree of waiting ranges.
     var ranges: [UInt64] = []
 
-    /// What others wait for that wait for this one.
+    /// The blocker that others wait for when they wait for this waiter.
     var blocker: Blocker { request.owner.map { .owner($0) } ?? .write(id) }
   }
 
@@ -37,24 +38,24 @@ extension LockTable {
     var sharedRanges = IntervalTree<Owner>()
     var exclusiveRanges = IntervalTree<Owner>()
     var owned: [Owner: Owned] = [:]
-    /// What commits in flight change, by their writers, and those that have been granted their turn.
+    /// The footprints of commits in progress, and of granted commits, by writer.
     var footprints = Footprints()
-    /// Where the latter stood in the queue.
+    /// The queue positions of granted commits.
     var queuePositions: [UInt64: UInt64] = [:]
     var waiters: [UInt64: Waiter] = [:]
     var nextWaiter: UInt64 = 1
     var waitingByOwner: [Owner: Set<UInt64>] = [:]
-    /// What reads wait for: rows by waiter, in order of waiters, and ranges.
+    /// The rows that reads wait for, by waiter in queue order, and the ranges.
     var waitingReadKeys = OrderedMap<[UInt64]>()
     var waitingReadRanges = IntervalTree<UInt64>()
     var waitingReadCount = 0
     var waitingExclusiveReadCount = 0
-    /// What plain writes wait for, by waiter.
+    /// The footprints of waiting plain writes, by waiter.
     var waitingWriteFootprints = Footprints()
-    /// The number of waiters that give way to a write.
+    /// The number of waiting reads that yield to a write.
     var yieldingReads = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
-    /// Waiters whose witness went away while it was not their turn: looked at when anything else ends.
+    /// Waiters whose witness ended without a check so far; checked when anything else ends.
     var stale: Set<UInt64> = []
   }
 
@@ -63,11 +64,11 @@ extension LockTable {
     var exclusive: Owner?
   }
 
-  /// What one transaction holds, all of it in one mode.
+  /// The locks of one transaction, all in one mode.
   struct Owned {
     var mode: Mode
     var keys: Set<Key> = []
-    /// Ranges as they were asked for, by reads under way: each its number in the index, and how many reads hold it.
+    /// Ranges requested by reads in progress: the id in the tree, and the number of reads that hold it.
     var requested: [KeyRange: (id: UInt64, uses: Int)] = [:]
     /// Ranges that were scanned.
     var scanned = HeldRanges()
@@ -80,7 +81,7 @@ extension LockTable.State {
 
   // MARK: Who blocks whom
 
-  /// The first thing found that blocks a request which stands in the queue before waiter `position`.
+  /// The first blocker of a request that is in the queue before waiter `position`; nil if none blocks it.
   mutating func blocker(of request: LockTable.Request, before position: UInt64) -> Blocker? {
     var found: Blocker?
     visitBlockers(of: request, before: position) { blocker in
@@ -90,7 +91,7 @@ extension LockTable.State {
     return found
   }
 
-  /// All transactions that block a request by themselves.
+  /// All transactions that block a request.
   mutating func blockingOwners(of request: LockTable.Request, before position: UInt64) -> Set<Owner> {
     var owners: Set<Owner> = []
     visitBlockers(of: request, before: position) { blocker in
@@ -100,8 +101,8 @@ extension LockTable.State {
     return owners
   }
 
-  /// The waiting plain writes of something that a read asks for which give up by a moment, the first few of them; none
-  /// if the transaction holds all of it already.
+  /// The first few waiting plain writes that conflict with a read and time out by `moment`; none if the
+  /// transaction holds all requested items already.
   mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
     guard !waitingWriteFootprints.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
@@ -111,7 +112,7 @@ extension LockTable.State {
     return Set(found)
   }
 
-  /// Visits what blocks a request, some more than once, until `body` returns false.
+  /// Visits the blockers of a request, some more than once, until `body` returns false.
   private mutating func visitBlockers(
     of request: LockTable.Request, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -126,7 +127,8 @@ extension LockTable.State {
       visitWaiters(against: read, before: position, body)
     case .write(let write):
       guard visitHolders(against: write.footprint, of: write.owner, body) else { return }
-      // A plain write does not overtake a transaction that waits to read, or busy documents would never be read.
+      // A plain write does not overtake a transaction's waiting read; otherwise transactions would never read
+      // busy documents.
       guard write.owner == nil, waitingReadCount > 0 else { return }
       visitWaiters(against: write.footprint, before: position, body)
     case .afterWrites(_, let writes):
@@ -155,7 +157,7 @@ extension LockTable.State {
   private mutating func visitFootprints(
     against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool
   ) -> Bool {
-    // Whoever asks wants to know of one, or of none.
+    // Callers need only one footprint, or none.
     footprints.any(conflictingWith: read).map { body(.footprint($0)) } ?? true
   }
 
@@ -174,7 +176,7 @@ extension LockTable.State {
     }
   }
 
-  /// Visits the reads ahead in the queue that exclude a read.
+  /// Visits the reads ahead in the queue that conflict with a read.
   private func visitWaiters(
     against read: LockTable.ReadRequest, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -200,7 +202,7 @@ extension LockTable.State {
     }
   }
 
-  /// Visits the reads ahead in the queue that a plain write would touch.
+  /// Visits the reads ahead in the queue that conflict with a plain write.
   private func visitWaiters(
     against footprint: LockTable.Footprint, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
@@ -215,7 +217,7 @@ extension LockTable.State {
     _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, ahead) }
   }
 
-  /// Whether a transaction holds all it asks for, so that it may pass the queue.
+  /// Whether a transaction holds everything it requests, so that it may pass the queue.
   private func holdsAll(of read: LockTable.ReadRequest) -> Bool {
     guard let owned = owned[read.owner] else { return false }
     return read.keys.allSatisfy { owned.keys.contains($0) }
@@ -235,8 +237,9 @@ extension LockTable.State {
 
   // MARK: Holding
 
-  /// Records what a request that stood at `queuePosition` in the queue holds from now on. A write leaves its footprint at once, or
-  /// else the reads behind it would be granted before it comes back to the sequencer.
+  /// Records the locks of a granted request, which was at `queuePosition` in the queue. A granted write
+  /// enters its footprint immediately; otherwise reads after it would be granted before it returns to the
+  /// sequencer.
   mutating func acquire(_ request: LockTable.Request, from queuePosition: UInt64) {
     switch request {
     case .read(let read): hold(read)
@@ -267,7 +270,7 @@ extension LockTable.State {
     self.owned[owner] = owned
   }
 
-  /// Narrows a hold on a range that was asked for to what was scanned of it.
+  /// Narrows a requested range to the part that was scanned.
   mutating func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     guard var owned = owned.removeValue(forKey: owner) else { return }
     defer { self.owned[owner] = owned }

@@ -1,9 +1,9 @@
-// Who holds a transaction. A token can be guessed from another, so it is good only for whoever began the transaction.
+// The owner of a transaction. A token can be guessed from another one, so it is valid only for the caller
+// that began the transaction.
 
 import FirestoreModel
 
-/// The caller that began a transaction, as far as it stays the same from call to call: a refreshed token brings other
-/// claims for the same user.
+/// The stable part of a caller's identity. A refreshed ID token has other claims for the same user.
 enum TransactionOwner: Sendable, Equatable {
   case administrator
   case user(id: [UInt8])

@@ -1,34 +1,34 @@
-// The open transactions of one database, what they read, and the memory of those that ended.
+// The open transactions of one database, their reads, and the outcomes of ended ones.
 //
-// Invariant: a transaction is in exactly one phase; only an active one reads or commits, and whoever ends it
-// releases its locks. A token is good for its holder alone. A lease ends every transaction some time after its last
-// request, and some time after its beginning (`EngineLimits`).
+// Invariant: a transaction is in exactly one phase. Only an active transaction reads or commits, and ending
+// it releases its locks. A token is valid for its owner alone. A lease ends every transaction after an idle
+// timeout and a total timeout (`EngineLimits`).
 
 import FirestoreModel
 import OrderedStore
 
-/// How a transaction keeps its reads true.
+/// How a transaction keeps its reads valid.
 enum TransactionMode: Sendable, Equatable {
-  /// Locks what it reads; a retried one exclusively.
+  /// Locks its reads; a retried transaction locks exclusively.
   case pessimistic(LockTable.Mode)
   /// Reads one snapshot, validated at commit.
   case optimistic
-  /// Reads one snapshot and writes nothing.
+  /// Reads one snapshot and does not write.
   case readOnly
 }
 
-/// One transaction as its operations see it.
+/// A transaction, as its operations see it.
 struct OpenTransaction: Sendable {
   var owner: LockTable.Owner
   var mode: TransactionMode
   /// The snapshot that all reads see; nil until the first read, and always for locking transactions.
   var snapshot: Version?
-  /// What was read, for validation: filled in when the transaction commits.
+  /// The reads to validate; set when the transaction commits.
   var reads = ReadSet(version: .zero)
-  /// The attempt that this one retries, as long as it may still hold locks.
+  /// The attempt that this transaction retries, while it may still hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it has lost its locks to another. Its reads go on in the state it has seen so far, since clients retry only
-  /// what fails at commit; its commit fails ABORTED.
+  /// Whether it lost its locks to another transaction. Its reads continue in the state that it has seen,
+  /// since clients retry only failed commits; its commit fails with ABORTED.
   var hasLostLocks = false
 }
 
@@ -42,20 +42,20 @@ final class TransactionTable: Sendable {
     var reads = TransactionReads()
     var phase: Phase
     var began: UInt64
-    /// How long it may be idle, and last in all.
+    /// Its idle and total timeouts.
     let lease: Lease
     var lastUse: UInt64
-    /// Requests under way, during which the idle lease rests.
+    /// Requests in progress. The idle timeout pauses meanwhile.
     var requests = 0
   }
 
-  /// How long a transaction may be idle, and last in all, in microseconds.
+  /// The idle and total timeouts of a transaction, in microseconds.
   struct Lease {
     let idle: UInt64
     let total: UInt64
   }
 
-  /// What is remembered of a transaction that has ended.
+  /// The remembered outcome of an ended transaction.
   struct Ended {
     var phase: Phase
     var age: UInt64
@@ -65,7 +65,7 @@ final class TransactionTable: Sendable {
   struct State {
     var open: [UInt64: Entry] = [:]
     var ended: [UInt64: Ended] = [:]
-    /// Bytes of what all open transactions have read.
+    /// Bytes of the reads of all open transactions.
     var readBytes = 0
     var endedOrder: [UInt64] = []
     var endedStart = 0
@@ -79,7 +79,7 @@ final class TransactionTable: Sendable {
   private let lease: Lease
   private let maximumOpen: Int
   private let state = Guarded(State())
-  /// Gives back an ended transaction's locks.
+  /// Releases an ended transaction's locks.
   private let release: @Sendable (LockTable.Owner) -> Void
 
   init(
@@ -100,7 +100,7 @@ final class TransactionTable: Sendable {
   // MARK: Beginning
 
   /// Begins a transaction and returns its token.
-  /// - Throws: INVALID_ARGUMENT for a bad `retry_transaction`, RESOURCE_EXHAUSTED when too many are open.
+  /// - Throws: INVALID_ARGUMENT for an invalid `retry_transaction`, RESOURCE_EXHAUSTED if too many are open.
   func begin(_ options: TransactionOptions, snapshot: Version?, as caller: Caller) throws -> [UInt8] {
     let tokenOwner = TransactionOwner(caller)
     var predecessor: LockTable.Owner?
@@ -134,10 +134,10 @@ final class TransactionTable: Sendable {
     return TransactionToken(epoch: epoch, id: id, in: name).bytes
   }
 
-  /// The attempt that a new transaction retries; nil if it is too long ago to know.
+  /// The attempt that a new transaction retries; nil if it is no longer remembered.
   ///
-  /// It is not ended: Python programs that share a decorated function between threads name each other's transactions
-  /// here. Whether it stands in the retry's way shows when the retry reads.
+  /// The attempt is not ended here: Python programs that share a decorated function between threads name each
+  /// other's transactions. It ends if it blocks the retry's reads.
   private func predecessor(_ token: [UInt8], _ tokenOwner: TransactionOwner) throws -> LockTable.Owner? {
     guard let id = try issued(token, to: tokenOwner) else { return nil }
     return state.withLock { state in
@@ -145,9 +145,9 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// The number in a token that this process may have issued for this database; nil for one of an earlier process.
-  ///
-  /// One that was issued to another caller is like one that was never issued.
+  /// The id in a token that this process issued to the owner for this database; nil for a token of an earlier
+  /// process.
+  /// - Throws: INVALID_ARGUMENT for a token that was never issued, or was issued to another caller.
   private func issued(_ bytes: [UInt8], to tokenOwner: TransactionOwner) throws(FirestoreError) -> UInt64? {
     guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
     let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
@@ -165,8 +165,8 @@ final class TransactionTable: Sendable {
 
   // MARK: Use
 
-  /// Starts a request of an active transaction, which keeps its idle lease until `endRequest`.
-  /// - Throws: what table 3.3 of the specification says for ended ones.
+  /// Begins a request of an active transaction. The idle timeout pauses until `endRequest`.
+  /// - Throws: the errors of table 3.3 of the specification for ended transactions.
   func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Caller) throws -> OpenTransaction {
     guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
@@ -199,15 +199,16 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Makes sure that a transaction may read more: called before it does.
-  /// - Throws: INVALID_ARGUMENT if it would have read too much, RESOURCE_EXHAUSTED if all together have.
+  /// Checks, before a read, that a transaction may read more.
+  /// - Throws: INVALID_ARGUMENT if the transaction would exceed its limit, RESOURCE_EXHAUSTED if all
+  ///   transactions together would.
   func checkReadLimits(_ owner: LockTable.Owner, _ keys: [Key], _ ranges: [KeyRange]) throws(FirestoreError) {
     if let readLimitError = state.withLock({ $0.readLimitError(of: keys, ranges, by: owner) }) {
       throw readLimitError
     }
   }
 
-  /// Adds what a request under way has read, where that was not known before.
+  /// Adds reads that were not known before the read.
   /// - Throws: as `checkReadLimits`.
   func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
     let readLimitError = state.withLock { state in
@@ -218,7 +219,7 @@ final class TransactionTable: Sendable {
     if let readLimitError { throw readLimitError }
   }
 
-  /// Ends a request of a transaction, adding what it read.
+  /// Ends a request of a transaction and records its reads.
   func endRequest(_ owner: LockTable.Owner, read: ReadSet? = nil) {
     let now = clock.now()
     state.withLock { state in
@@ -227,7 +228,7 @@ final class TransactionTable: Sendable {
         entry.lastUse = now
         guard let read else { return }
         entry.add(read)
-        // Locks keep what was read true; without them one version does.
+        // Locks keep earlier reads valid; without locks, one version does.
         var isLocked = false
         if case .pessimistic = entry.transaction.mode { isLocked = !entry.transaction.hasLostLocks }
         if !isLocked, entry.transaction.snapshot == nil { entry.transaction.snapshot = read.version }
@@ -235,8 +236,8 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Notes that a transaction has lost its locks, or is about to. What it read was true until now, so that is what it
-  /// goes on seeing.
+  /// Records that a transaction lost its locks, or is about to. Its reads were valid until now, so it
+  /// continues to read that version.
   func markAborted(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
@@ -245,10 +246,10 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// The transaction as it stands once a read has seen a version under its locks; nil if it has ended.
+  /// Records the version of a read under locks. Returns the transaction, or nil if it has ended.
   ///
-  /// Unless it has lost its locks, all it has read was true at that version: whichever of the two is noted first decides
-  /// what its later reads see.
+  /// Unless the transaction has lost its locks, all its reads are valid at that version. If `markAborted`
+  /// comes first, later reads stay at the earlier version.
   func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
@@ -257,12 +258,12 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// The transaction as it stands; nil if it has ended.
+  /// The transaction's current state; nil if it has ended.
   func current(_ owner: LockTable.Owner) -> OpenTransaction? {
     state.withLock { $0.open[owner.id]?.transaction }
   }
 
-  /// Since when a transaction has had no request under way; nil while it has one, and once it has ended.
+  /// Since when a transaction has had no request in progress; nil while it has one, and after it has ended.
   func idleSince(_ owner: LockTable.Owner) -> UInt64? {
     state.withLock { state in
       guard let entry = state.open[owner.id], entry.requests == 0 else { return nil }
@@ -270,17 +271,17 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// The number of transactions that have not ended.
+  /// The number of open transactions.
   var openCount: Int { state.withLock { $0.open.count } }
 
-  /// Ends a transaction and gives back its locks.
+  /// Ends a transaction and releases its locks.
   func end(_ owner: LockTable.Owner, as phase: Phase) {
     state.withLock { $0.end(owner.id, as: phase) }
     release(owner)
   }
 
-  /// Ends a transaction of the caller's whose commit was refused before it came here. Nothing happens to one that has
-  /// ended, or whose other commit is under way, nor to another caller's.
+  /// Ends a transaction of the caller whose commit failed before it reached the table. Ignores ended
+  /// transactions, those with a commit in progress, and those of other callers.
   func fail(_ token: [UInt8], as caller: Caller) {
     guard let id = try? issued(token, to: TransactionOwner(caller)) else { return }
     let owner: LockTable.Owner? = state.withLock { state in
@@ -291,8 +292,8 @@ final class TransactionTable: Sendable {
     if let owner { release(owner) }
   }
 
-  /// Rolls back.
-  /// - Throws: ABORTED for one that has committed or expired, INVALID_ARGUMENT for one never issued to the caller.
+  /// Rolls a transaction back.
+  /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Caller) throws {
     guard let id = try issued(token, to: TransactionOwner(caller)) else {
       throw FirestoreError.aborted(TransactionTable.expired)
@@ -314,7 +315,7 @@ final class TransactionTable: Sendable {
 
   // MARK: Leases
 
-  /// Ends a transaction that has outlived its lease, if the sweeper has not come to it yet.
+  /// Ends a transaction whose lease has expired before the sweeper reached it.
   private func expire(_ id: UInt64) {
     let now = clock.now()
     let owner: LockTable.Owner? = state.withLock { state in
@@ -325,7 +326,7 @@ final class TransactionTable: Sendable {
     if let owner { release(owner) }
   }
 
-  /// Ends everything that has outlived its lease, and returns the time of that.
+  /// Ends all transactions with expired leases. Returns the current time.
   private func expireDue() -> UInt64 {
     let now = clock.now()
     let owners = state.withLock { state in
@@ -340,10 +341,10 @@ final class TransactionTable: Sendable {
     return now
   }
 
-  /// Sleeps from lease to lease while transactions are open.
+  /// Sleeps until the next lease expires, while transactions are open.
   private func sweep() {
     Task { [weak self, clock] in
-      // All are gone over each time: a crowd that began one after the other does not end one by one.
+      // A sweep scans all transactions, so sweeps are at least 50 ms apart.
       var earliest: UInt64 = 0
       while true {
         guard let deadline = self?.nextDeadline() else { return }
@@ -362,9 +363,10 @@ final class TransactionTable: Sendable {
         return nil
       }
       return state.open.values.map { entry in
-        // A commit under way has no deadline of its own: look again soon.
+        // A commit in progress has no deadline; it is checked again in a second.
         guard entry.phase == .active else { return now + 1_000_000 }
-        // A request under way may end at any time, but the idle lease that begins then ends no earlier than this.
+        // A request in progress may end at any time. The idle timeout that starts then cannot expire before
+        // this.
         return entry.requests > 0 ? min(entry.deadline, now + entry.lease.idle) : entry.deadline
       }.min()
     }
@@ -377,14 +379,14 @@ extension TransactionTable.Entry {
     return requests > 0 ? total : min(total, lastUse + lease.idle)
   }
 
-  /// Adds what was read; of a read-only transaction, which validates nothing, the version alone.
+  /// Adds reads; of a read-only transaction, which validates nothing, only the version.
   fileprivate mutating func add(_ read: ReadSet) {
     if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
   }
 }
 
 extension TransactionTable.State {
-  /// Why a transaction may not read more; nil if it may, or has ended.
+  /// The error if a transaction may not read more; nil if it may, or has ended.
   fileprivate func readLimitError(
     of keys: [Key], _ ranges: [KeyRange], by owner: LockTable.Owner
   ) -> FirestoreError? {
@@ -401,7 +403,7 @@ extension TransactionTable.State {
     return nil
   }
 
-  /// Changes an open transaction, taken out meanwhile so that what it has read is not copied.
+  /// Changes an open transaction. It is removed from the table meanwhile, so that its reads are not copied.
   fileprivate mutating func change(_ owner: LockTable.Owner, _ body: (inout TransactionTable.Entry) -> Void) {
     guard var entry = open.removeValue(forKey: owner.id) else { return }
     readBytes -= entry.reads.bytes

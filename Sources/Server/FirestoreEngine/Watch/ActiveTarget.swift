@@ -1,22 +1,22 @@
-// What a stream keeps of one of its targets.
+// The state that a stream keeps of one target.
 
 import FirestoreModel
 import OrderedStore
 
-/// An active target. It keeps nothing of its result: a change says itself whether the document was in and is in. With
-/// a limit or offset it keeps where its window begins and ends.
+/// An active target. It keeps none of its result: a change contains enough to decide whether the document was
+/// and is in the result. With a limit or offset it keeps the boundaries of its window.
 struct ActiveTarget {
   let id: Int32
   let registration: Int
   let selection: WatchSelection
   let once: Bool
-  /// The size of the request that asked for it.
+  /// The size of the request that added it.
   let bytes: Int
-  /// About what the target takes up: its request read, and its places in the indexes of targets.
+  /// The approximate memory of the target: its request, and its entries in the target index.
   var heldBytes: Int { 2 * bytes + 1_024 + (projection?.heldBytes ?? 0) }
-  /// Further documents that the permission depends on.
+  /// Documents, beyond the selected ones, that the permission depends on.
   var dependencies: Set<ResourcePath> = []
-  /// The part of the query's matches that is shown, if it is not all of them.
+  /// The visible part of the query's matches; nil if all are visible.
   var window: ResultWindow?
   private let documents: Set<ResourcePath>
 
@@ -34,20 +34,20 @@ struct ActiveTarget {
     }
   }
 
-  /// The query, if the target is one.
+  /// The query; nil for a target of named documents.
   var query: PreparedQuery? {
     if case .query(let query) = selection { return query }
     return nil
   }
 
-  /// What documents look like to this target.
+  /// The fields that the target returns; nil for all.
   var projection: FieldMask? { query?.projection }
 
-  /// Whether a document is in by name or condition, limits not counted.
+  /// Whether a document is selected by name or condition, ignoring the limit.
   func matches(_ name: DocumentName, _ fields: MapValue) -> Bool {
     query?.matches(name, fields) ?? documents.contains(name.path)
   }
 
-  /// Whether the target names a document, be it as what it listens to or as what its permission depends on.
+  /// Whether the target depends on a named document: it listens to it, or its permission depends on it.
   func names(_ path: ResourcePath) -> Bool { documents.contains(path) || dependencies.contains(path) }
 }

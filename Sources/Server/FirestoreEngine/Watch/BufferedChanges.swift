@@ -1,39 +1,41 @@
-// What waits for a stream whose reader is slower than its targets change.
+// Buffers changes for one Listen stream whose client reads slowly.
 //
-// Invariant: what waits is bounded in bytes. Within the budget it is every change with its documents; beyond it only
-// the names of the documents that changed, read again when the reader has caught up; beyond that only that everything
-// may have changed.
+// The buffer degrades instead of growing. It holds full changes first. Over budget it keeps only the names of
+// changed documents, which are re-read when the client catches up. Over that budget it keeps one marker that
+// forces a RESET.
+//
+// Invariant: `bytes` never exceeds the stream's limits.
 
 import FirestoreModel
 
-/// How much one Listen stream may hold.
+/// Memory limits of one Listen stream.
 struct WatchBufferLimits: Sendable {
-  /// Changes kept in full: how many, and the bytes of their documents.
+  /// Maximum number of changes held with their documents, and maximum bytes of those documents.
   var maximumChanges = EngineLimits.maximumStreamChanges
   var maximumChangeBytes = EngineLimits.maximumStreamChangeBytes
-  /// Changes kept as names: how many, and their bytes.
+  /// Maximum number of names of changed documents, and maximum bytes of those names.
   var maximumNames = EngineLimits.maximumStreamChangedNames
   var maximumNameBytes = EngineLimits.maximumStreamChangedNameBytes
-  /// Bytes of answers handed to the output at once, after which no more are added.
+  /// Bytes of responses handed to the output in one call after which no more are added.
   var maximumBatchBytes = EngineLimits.maximumWatchBatchBytes
-  /// Bytes of documents read at once to tell what became of names.
+  /// Maximum bytes of documents read at once to re-read named documents.
   var maximumReadBytes = EngineLimits.maximumPageBytes
 }
 
-/// The changes that wait for one stream.
+/// The buffered changes of one stream.
 struct BufferedChanges: Sendable {
-  /// In how much detail they are kept.
+  /// The level of detail.
   enum Content: Sendable {
-    /// All of them, in order.
+    /// All changes, in order.
     case changes([WatchMatch])
-    /// Only which documents changed.
+    /// The names of changed documents.
     case names(Set<ResourcePath>)
-    /// Too much to tell.
+    /// Any document may have changed.
     case reset
   }
 
   private(set) var content = Content.changes([])
-  /// What is held, in bytes.
+  /// The buffered bytes.
   private(set) var bytes = 0
   private let limits: WatchBufferLimits
 
@@ -44,7 +46,7 @@ struct BufferedChanges: Sendable {
     return false
   }
 
-  /// Adds one commit's changes, and keeps less of all of them where they are too many.
+  /// Adds one commit's changes. Beyond a limit it drops detail.
   mutating func add(_ matches: [WatchMatch]) {
     switch content {
     case .changes(var pending):
@@ -66,7 +68,7 @@ struct BufferedChanges: Sendable {
     }
   }
 
-  /// Hands over what waits.
+  /// Returns and removes the buffered changes.
   mutating func take() -> Content {
     defer {
       content = .changes([])
@@ -89,7 +91,7 @@ struct BufferedChanges: Sendable {
     content = .names(paths)
   }
 
-  /// What a hit holds in memory. The hits of one change are neighbours, and share its documents.
+  /// The memory of a match. The matches of one change are adjacent and share its documents.
   private static func size(of match: WatchMatch, after previous: WatchMatch?) -> Int {
     let isShared = previous.map {
       $0.change.after === match.change.after && $0.change.before === match.change.before
@@ -102,7 +104,7 @@ struct BufferedChanges: Sendable {
     path.segments.reduce(pathBytes) { $0 + $1.utf8.count + MemoryLayout<String>.stride }
   }
 
-  /// About what a hit and a path take beside what they refer to.
+  /// The approximate memory of a match and a path, without the objects they refer to.
   private static let matchBytes = MemoryLayout<WatchMatch>.stride
   private static let pathBytes = 64
 }

@@ -1,15 +1,15 @@
-// Changes on their way to a stream's targets: those at hand, or those that have to be read, a piece at a time.
+// Reads the changes between two versions in batches, for delivery to a stream's targets.
 //
-// Invariant: whatever waits, only one piece of documents is in memory.
+// Invariant: only one batch of documents is in memory, whatever is pending.
 
 import FirestoreModel
 import OrderedStore
 
-/// What has changed between two versions.
+/// The changes between two versions.
 enum PendingChanges {
-  /// At hand.
+  /// Merged changes with their documents.
   case merged(SnapshotDelta)
-  /// These documents may have changed since a version.
+  /// The names of documents that may have changed since a version.
   case names([ResourcePath], since: Version)
 
   /// The changed documents that a target names.
@@ -21,7 +21,7 @@ enum PendingChanges {
   }
 }
 
-/// Reads changes piece by piece.
+/// Reads pending changes batch by batch.
 struct ChangeBatches {
   private let database: FirestoreDatabase
   private let targets: [ActiveTarget]
@@ -46,7 +46,7 @@ struct ChangeBatches {
     }
   }
 
-  /// The next piece; nil at the end.
+  /// The next batch; nil after the last.
   /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
   mutating func next() async throws -> SnapshotDelta? {
     if let delta = merged {
@@ -59,7 +59,8 @@ struct ChangeBatches {
     return try SnapshotDelta(changes, targets)
   }
 
-  /// The first of some documents at two versions, at most `limit` bytes of them at either, but at least one.
+  /// Reads the first of some documents at two versions: at most `limit` bytes at each version, but at least
+  /// one document.
   static func read(
     _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, upTo limit: Int,
     _ database: FirestoreDatabase

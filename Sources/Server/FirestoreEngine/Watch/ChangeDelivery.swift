@@ -1,16 +1,16 @@
-// Changes on their way out: who may still see them, what they mean to windows, and the messages that say so.
+// Delivers changes to targets: updates windows, then sends one response per document.
 //
-// Invariant: nothing is sent before everyone whose permission depends on a change has been asked about again, and
-// before every window's edges are where they belong, so that a document has one message for all targets.
+// Invariant: nothing is sent before every permission that depends on a change has been checked again, and
+// before all window boundaries are adjusted. So one response serves a document in all targets.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Thrown when a cut means more to limited targets than is kept in mind at once.
+  /// Thrown when a snapshot changes more in limited targets than memory limits allow.
   struct TooManyWindowChanges: Error {}
 
-  /// Sends what changes mean to targets, which are given by registration. True if there was anything to send.
+  /// Sends changes to targets, which are keyed by registration. Returns whether there was anything to send.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
@@ -44,7 +44,7 @@ extension WatchWorker {
     return hasSent
   }
 
-  /// What changes do to the windows among targets.
+  /// Computes the changes of the targets' windows.
   private func windows(
     after changes: PendingChanges, of targets: [Int: ActiveTarget], _ version: Version, _ stream: WatchStream
   ) async throws -> [Int: WindowUpdate] {
@@ -73,7 +73,7 @@ extension WatchWorker {
     return windows
   }
 
-  /// Sends the documents that did not change, but that windows moved over.
+  /// Sends unchanged documents that entered or left a window.
   private func send(
     crossed: [Int: [ResourcePath: Bool]], _ targets: [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream

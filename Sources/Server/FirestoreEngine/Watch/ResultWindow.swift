@@ -1,17 +1,22 @@
-// Which part of a query's matches a limit and an offset show, without keeping any of it.
+// The window of a query's matches that a limit and an offset make visible, stored as two boundaries.
 //
-// The first n matches are all those up to a position in the query's order. So a window needs its two ends alone: the
-// position, and how many matches lie before it. A change says itself whether its document was and is before an end;
-// where their number is no longer n, the end moves over as many neighbours as are missing or too many.
+// The first n matches are all matches up to a position in the query's order. So a window needs only the
+// positions of its two boundaries and the number of matches before them. A change contains enough to decide
+// whether its document was and is before a boundary. If the number is no longer n afterwards, the boundary
+// moves over the missing or excess neighbors.
 //
-// Invariant: between two cuts an edge's position has exactly `count` matches at or before it, which is the smaller one
-// of `matchLimit` and the number of all matches. The position is `unbounded` only if no match lies behind it.
+// Example: limit 2 over the names a, c, e has one boundary at c with `matchCount` 2. Inserting b makes it 3:
+// the boundary moves back to b, and c leaves the window.
+//
+// Invariant: between two snapshots, exactly `count` matches are at or before a boundary, and `count` is the
+// smaller of `matchLimit` and the number of all matches. A boundary is `unbounded` only if no match is after
+// it.
 
 import FirestoreModel
 
-/// The window that a target shows of its query's matches.
+/// The visible window of a target's matches.
 struct ResultWindow: Sendable {
-  /// A place in the query's order: a document's, by what the order looks at. The document need not exist any more.
+  /// A position in the query's order: a document's name and order fields. The document may have been deleted.
   struct SortPosition: Sendable {
     let name: DocumentName
     let fields: MapValue
@@ -21,7 +26,7 @@ struct ResultWindow: Sendable {
       fields = try document.fields().projected(to: FieldMask(query.orders.map(\.field)))
     }
 
-    /// The mark as a cursor's values.
+    /// The position as the values of a query cursor.
     func values(in query: PreparedQuery) -> [Value] {
       query.orders.map { order in
         order.field.isDocumentID ? .reference(name) : fields.value(at: order.field) ?? .null
@@ -29,24 +34,24 @@ struct ResultWindow: Sendable {
     }
   }
 
-  /// How far an edge reaches.
+  /// The extent of a boundary.
   enum Position: Sendable {
     /// Before all matches.
     case beforeAll
-    /// Up to a mark, and including it.
+    /// Up to a position, inclusive.
     case at(SortPosition)
     /// Over all matches.
     case unbounded
   }
 
-  /// Where the first `matchLimit` matches end.
+  /// The end of the first `matchLimit` matches.
   struct Boundary: Sendable {
     let matchLimit: Int
-    /// The matches within.
+    /// The number of matches within.
     var count = 0
     var position: Position
 
-    /// The edge of a query without matches.
+    /// The boundary for a query without matches.
     init(matchLimit: Int) {
       self.matchLimit = matchLimit
       position = matchLimit == 0 ? .beforeAll : .unbounded
@@ -62,9 +67,9 @@ struct ResultWindow: Sendable {
     }
   }
 
-  /// The matches that an offset skips.
+  /// The boundary of the matches that the offset skips; nil without an offset.
   var skipped: Boundary?
-  /// The matches that are shown or skipped, if a limit bounds them.
+  /// The boundary of the visible and skipped matches; nil without a limit.
   var shown: Boundary?
 
   /// The window of a query without matches.
@@ -78,7 +83,8 @@ struct ResultWindow: Sendable {
   }
 }
 
-/// What changes do to a window: first what they say themselves, then what moves over its edges because of them.
+/// Updates a window: first by the changes themselves, then by the documents that cross its boundaries because
+/// of them.
 struct WindowUpdate {
   /// One changed document.
   private struct Move {
@@ -87,24 +93,24 @@ struct WindowUpdate {
     var isWithin = false
   }
 
-  /// Unchanged documents, or changed ones once more, that an edge moved over.
+  /// The documents that a boundary moved over: unchanged ones, or changed ones again.
   struct BoundaryCrossing {
     var entering: Set<ResourcePath> = []
     var leaving: Set<ResourcePath> = []
   }
 
   var window: ResultWindow
-  /// What moved over the edges.
+  /// The documents that crossed the boundaries.
   var skipped = BoundaryCrossing()
   var shown = BoundaryCrossing()
   private var moves: [ResourcePath: Move] = [:]
 
   init(_ window: ResultWindow) { self.window = window }
 
-  /// The documents that are remembered.
+  /// The number of recorded documents.
   var count: Int { moves.count }
 
-  /// Takes a change into account.
+  /// Records a change.
   mutating func note(_ entry: SnapshotDelta.Entry, _ effect: SnapshotDelta.Effect, _ query: PreparedQuery)
     throws
   {
@@ -124,11 +130,11 @@ struct WindowUpdate {
       if move.isSkipped { window.skipped?.count += 1 }
       if move.isWithin { window.shown?.count += 1 }
     }
-    // What was and is behind the end is of no account, unless the end moves over it.
+    // A document outside before and after matters only if the boundary moves over it.
     if move.wasVisible || move.isSkipped || move.isWithin { moves[entry.name.path] = move }
   }
 
-  /// Whether the window showed a changed document before, and shows it now.
+  /// Whether the window contained a changed document before, and contains it now.
   func membership(of path: ResourcePath) -> (wasVisible: Bool, isVisible: Bool) {
     let move = moves[path] ?? Move()
     let isSkipped = (move.isSkipped && !skipped.leaving.contains(path)) || skipped.entering.contains(path)
@@ -136,10 +142,11 @@ struct WindowUpdate {
     return (move.wasVisible, isWithin && !isSkipped)
   }
 
-  /// The documents that moved over an edge, and whether they are shown now; those that are or were skipped on both
-  /// sides are left out.
+  /// The documents that crossed a boundary, and whether they are visible now. Documents that crossed both
+  /// boundaries in one direction are excluded.
   ///
-  /// For documents that did not change: what crosses one edge alone was, and is, on the shown side of the other.
+  /// Applies to unchanged documents: a document that crosses only one boundary was, and is, on the visible
+  /// side of the other.
   var crossed: [ResourcePath: Bool] {
     var result: [ResourcePath: Bool] = [:]
     for path in shown.entering where !skipped.entering.contains(path) { result[path] = true }

@@ -1,34 +1,35 @@
-// Waiting changes, merged by document: what held before the first of them and what holds after the last.
+// The net effect of several changes on a stream's targets, merged by document: the state before the first
+// change and after the last.
 
 import FirestoreModel
 import OrderedStore
 
-/// The net effect of some commits on a stream's targets.
+/// The net changes between two snapshots of a stream's targets.
 struct SnapshotDelta {
-  /// What became of one document for one target.
+  /// The effect on one document in one target.
   struct Effect {
     var registration: Int
-    /// Whether the target held it at the start, and holds it at the end, limits not counted.
+    /// Whether the target matched the document at the start and at the end, ignoring the limit.
     var wasIn: Bool
     var isIn: Bool
   }
 
-  /// What became of one document.
+  /// The change of one document.
   struct Entry {
     let name: DocumentName
-    /// The document at the start; nil if it did not exist then, or no target held it.
+    /// The document at the start; nil if it did not exist, or no target matched it.
     let before: StoredDocument?
-    /// The document at the end; nil if it does not exist then.
+    /// The document at the end; nil if it does not exist.
     var after: StoredDocument?
     var effects: [Effect] = []
   }
 
-  /// Each document once.
+  /// One entry for each document.
   private(set) var entries: [Entry] = []
-  /// The changed documents that targets named, be it as what they listen to or as what their permission depends on.
+  /// Changed documents that targets name, as a selection or as a dependency of their permission.
   private(set) var named: Set<ResourcePath> = []
 
-  /// Merges changes as the hub found them.
+  /// Merges changes that the hub matched.
   init(_ matches: [WatchMatch]) {
     struct Place: Hashable {
       var entry: Int
@@ -43,12 +44,13 @@ struct SnapshotDelta {
       let position: Int
       if let known = positions[name.path] {
         position = known
-        // A target that the document left hears no more of it: what became of it since, others say.
+        // A target that the document left receives no further matches, so other targets' matches provide the
+        // latest state.
         entries[position].after = match.change.after
       } else {
         position = entries.count
         positions[name.path] = position
-        // Whoever held it at the start was told of its first change, which is this one.
+        // A target that matched it at the start received its first change, which is this one.
         entries.append(Entry(name: name, before: match.change.before, after: match.change.after))
       }
       let place = Place(entry: position, registration: match.registration)
@@ -62,10 +64,10 @@ struct SnapshotDelta {
     }
   }
 
-  /// Works out what changes mean to targets, for changes that the hub has only kept the names of.
+  /// Computes the effects of changes of which the buffer kept only names.
   init(_ changes: [CommittedChange], _ targets: [ActiveTarget]) throws {
     for change in changes {
-      // The same version of the document at both ends: nothing has happened to it.
+      // Both versions of the document are the same: it did not change.
       if change.before?.updateTime == change.after?.updateTime,
         change.before?.createTime == change.after?.createTime
       {

@@ -1,17 +1,17 @@
-// The messages of one cut, merged by document.
+// The responses of one snapshot, merged by document.
 //
-// Invariant: a document has one message in a cut (and one for each projection), which names all targets that it is
-// in or has left, so that no commit is ever split and no client sees a document between two targets.
+// Invariant: a document has one response in a snapshot (and one for each projection), which names all targets
+// that it is in or has left. So no commit is split, and no client sees a document between two targets.
 
 import FirestoreModel
 
-/// Collects what a cut means for each document.
+/// Collects the responses of one snapshot.
 struct SnapshotResponses {
   private struct Entry {
     let name: DocumentName
     var document: StoredDocument?
     var targets: [(id: Int32, projection: FieldMask?)] = []
-    /// The targets that it has left, and whether they show documents whole.
+    /// The targets that it left, and whether they return complete documents.
     var removed: [(id: Int32, isWhole: Bool)] = []
   }
 
@@ -20,22 +20,22 @@ struct SnapshotResponses {
 
   var isEmpty: Bool { entries.isEmpty }
 
-  /// The document is in a target and has changed, or come in.
+  /// Adds a document that changed in a target or entered it.
   mutating func add(_ document: StoredDocument, to target: ActiveTarget) {
     let position = position(of: document.name)
     entries[position].document = document
     entries[position].targets.append((target.id, target.projection))
   }
 
-  /// The document has left a target; nil if it does not exist any more.
+  /// Adds a document that left a target; `document` is nil if it no longer exists.
   mutating func remove(_ name: DocumentName, now document: StoredDocument?, from target: ActiveTarget) {
     let position = position(of: name)
     if let document { entries[position].document = document }
     entries[position].removed.append((target.id, target.projection == nil))
   }
 
-  /// The messages, `hiding` the new contents of documents from those whose targets they have left. A target with a
-  /// projection never shows more than its fields, and its own message tells it all.
+  /// The responses. `hiding` omits the new contents of documents that left targets. A target with a
+  /// projection returns only its fields, in a separate response.
   func responses(at time: Timestamp, hiding: Bool) throws -> [WatchResponse] {
     var responses: [WatchResponse] = []
     responses.reserveCapacity(entries.count)
@@ -48,7 +48,7 @@ struct SnapshotResponses {
       let left = entry.removed.map(\.id)
       let whole = entry.targets.filter { $0.projection == nil }.map(\.id)
       if !whole.isEmpty {
-        // Whoever reads this message may see the whole document by one of its targets.
+        // The client may see the complete document through one of these targets.
         responses.append(.documentChange(document, targets: whole, removedTargets: left))
       }
       for (index, (id, projection)) in entry.targets.filter({ $0.projection != nil }).enumerated() {

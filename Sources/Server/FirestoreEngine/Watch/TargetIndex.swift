@@ -1,61 +1,61 @@
-// Which listeners does a commit touch? Found by lookups, never by asking all of them.
+// An index of listening targets, to find those that a commit affects without checking each target.
 //
-// Document targets are found by name. Query targets stand under the collection (or collection group, or nothing) they
-// look in and, there, under what their matches have in common (`TargetIndexKey`); equal queries share one entry, whose
-// match is evaluated once per change. What has no such key is evaluated for each change in its collection, and there is
-// a limit on how many do.
+// Targets of named documents are found by name. Query targets are stored under the collection (or collection
+// group, or neither) that they select and, within it, under keys that all their matches share
+// (`TargetIndexKey`). Equal queries share one entry, which is evaluated once per change. Queries without a
+// key are evaluated for every change in their collection; their number is limited.
 
 import FirestoreModel
 import OrderedStore
 
-/// A stream's target, as the index knows it.
+/// A stream's target in the index.
 struct TargetReference {
   let stream: WatchStream
-  /// The number of this registration, never reused within a hub.
+  /// The registration number, never reused within a hub.
   let registration: Int
 }
 
-/// What one commit means to one target of a stream.
+/// The effect of one commit on one target of a stream.
 struct WatchMatch: Sendable {
   var change: CommittedChange
   var registration: Int
-  /// Whether the target held the document before and holds it after, by its condition alone (limits not counted).
+  /// Whether the target matched the document before and matches it after, ignoring the limit.
   var before: Bool
   var after: Bool
-  /// Whether the target named the document, be it as what it listens to or as what its permission depends on.
+  /// Whether the target names the document, as a selection or as a dependency of its permission.
   var isNamed: Bool
 }
 
-/// The index of all targets of a database. Touched under the hub's lock only.
+/// The index of all targets of a database. Accessed only under the hub's lock.
 struct TargetIndex {
-  /// The most distinct queries of one collection that have no key.
+  /// Maximum number of distinct queries of one collection without a key.
   var maximumUnindexedQueries = EngineLimits.maximumUnindexedQueries
-  /// All subscribers of one distinct query.
+  /// One distinct query and its subscribers.
   final class Entry {
     let query: PreparedQuery
     var subscribers: [Int: WatchStream] = [:]
-    /// Where the entry stands in indexes of ranges.
+    /// The entry's ids in the interval trees.
     fileprivate var ranges: [(field: FieldPath, id: UInt64, start: Key)] = []
 
     init(_ query: PreparedQuery) { self.query = query }
   }
 
-  /// Distinct queries, found and let go without looking at the others.
+  /// Distinct queries by identity, so that one is removed without scanning the others.
   typealias Entries = [ObjectIdentifier: Entry]
 
-  /// The queries that look in one key.
+  /// The queries of one collection, one collection group, or all collections.
   final class Bucket {
-    /// By a value: field, then the value's encoding; and by an element of an array.
+    /// Queries by field and encoded value, and by field and encoded array element.
     var byValue: [FieldPath: [[UInt8]: Entries]] = [:]
     var byElement: [FieldPath: [[UInt8]: Entries]] = [:]
-    /// By a range of values.
+    /// Queries by a range of a field's values.
     var byRange: [FieldPath: IntervalTree<Entry>] = [:]
-    /// Those without a key.
+    /// Queries without a key.
     var unindexed = Entries()
     var entries: [QueryKey: Entry] = [:]
   }
 
-  /// A query as it was asked, which tells equal ones; it refers to what its entry has anyway.
+  /// A query as requested, to find equal queries. It shares the entry's storage.
   struct QueryKey: Hashable {
     let prepared: PreparedQuery
 
@@ -66,7 +66,7 @@ struct TargetIndex {
     func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
-  /// Targets by the documents they listen to, and by those that their permission depends on.
+  /// Targets by the documents that they listen to, and by those that their permission depends on.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
   private var dependencies: [ResourcePath: [Int: WatchStream]] = [:]
   private var collections: [ResourcePath: Bucket] = [:]
@@ -93,7 +93,7 @@ struct TargetIndex {
     if dependencies[path]?.isEmpty == true { dependencies[path] = nil }
   }
 
-  /// Adds a query's target; false if too many queries are evaluated for each change where it looks.
+  /// Adds a query target. Returns false if too many queries without a key select the same collection.
   mutating func add(_ query: PreparedQuery, _ target: TargetReference) -> Bool {
     let bucket = bucket(of: query) ?? makeBucket(of: query)
     if let entry = bucket.entries[QueryKey(query)] {
@@ -146,7 +146,7 @@ struct TargetIndex {
 
   // MARK: Matching
 
-  /// Everything that a change means to anyone. Returns how many queries were evaluated for it.
+  /// Reports the effects of a change on all targets. Returns the number of evaluated queries.
   @discardableResult
   func match(_ change: CommittedChange, _ found: (WatchStream, WatchMatch) -> Void) -> Int {
     let path = change.name.path
@@ -157,7 +157,7 @@ struct TargetIndex {
           change: change, registration: registration, before: change.before != nil,
           after: change.after != nil, isNamed: true))
     }
-    // What a permission depends on is not for the target to see.
+    // The target may not see a document that only its permission depends on.
     for (registration, stream) in dependencies[path] ?? [:] {
       found(
         stream,
@@ -205,7 +205,7 @@ struct TargetIndex {
 }
 
 extension TargetIndex.Bucket {
-  /// Puts an entry into its keys.
+  /// Adds an entry under its keys.
   fileprivate func insert(_ entry: TargetIndex.Entry, _ keys: Set<TargetIndexKey>?) {
     let id = ObjectIdentifier(entry)
     guard let keys else {
@@ -223,7 +223,7 @@ extension TargetIndex.Bucket {
     }
   }
 
-  /// Takes an entry out of its keys.
+  /// Removes an entry from its keys.
   fileprivate func remove(_ entry: TargetIndex.Entry, _ keys: Set<TargetIndexKey>?) {
     let id = ObjectIdentifier(entry)
     func remove(
@@ -251,7 +251,7 @@ extension TargetIndex.Bucket {
     entry.ranges = []
   }
 
-  /// The entries in whose keys a document stands; some of them more than once.
+  /// Visits the entries with a key that a document has, some more than once.
   fileprivate func find(_ path: ResourcePath, _ fields: MapValue, _ found: (TargetIndex.Entry) -> Void) {
     func key(_ field: FieldPath) -> [UInt8]? {
       field.isDocumentID ? TargetIndexKey.name(path) : fields.value(at: field).map(IndexValue.encode)

@@ -1,22 +1,22 @@
-// Where a query is looked for when a document changes: under something that every document which matches it has.
+// The keys under which a query target is indexed: properties that every matching document has.
 //
-// A query whose alternatives each ask for a value, for an element of an array or for a range of values stands under all of
-// these; one that does not, under what its cursors keep its first order field to, or under a range of names. What stands
-// nowhere asks for no more than that something is there, or is something else, which most of its collection meets.
+// If each alternative of a query requires a value, an array element or a range of values, the query has one
+// key for each alternative. Otherwise its cursors may bound the first order field or the name. A query
+// without a key only requires that fields exist or differ, which most documents of its collection satisfy.
 
 import FirestoreModel
 import OrderedStore
 
-/// One place of a query.
+/// One key of a query target.
 enum TargetIndexKey: Hashable {
-  /// A field's value, by its encoding; of `__name__`, a name.
+  /// A field's encoded value; for `__name__`, an encoded name.
   case value(FieldPath, [UInt8])
-  /// An element of a field's array.
+  /// An element of an array field.
   case element(FieldPath, [UInt8])
-  /// The values of a field in a range; of `__name__`, the names.
+  /// A range of a field's values; for `__name__`, of names.
   case range(FieldPath, KeyRange)
 
-  /// The places of a query: a document that matches it stands in one of them; nil if it has none.
+  /// The keys of a query: each matching document has at least one of them. Nil if the query has none.
   static func keys(of query: PreparedQuery) -> Set<TargetIndexKey>? {
     let alternatives = query.normalized.disjunctions
     let found = alternatives.compactMap { key(of: $0) }
@@ -31,7 +31,7 @@ enum TargetIndexKey: Hashable {
     return isBound(range) ? [.range(order.field, range)] : nil
   }
 
-  /// Where the documents stand that meet all of some conditions; the narrowest kind of place that there is.
+  /// The most selective key of documents that satisfy all terms; nil if there is none.
   private static func key(of terms: [FilterTerm]) -> TargetIndexKey? {
     for case .field(let filter) in terms where filter.field.isDocumentID && filter.op == .equal {
       if case .reference(let name) = filter.value { return .value(.documentID, self.name(name.path)) }
@@ -66,7 +66,7 @@ enum TargetIndexKey: Hashable {
     return range
   }
 
-  /// A name in the order of names.
+  /// The encoding of a name, in name order.
   static func name(_ path: ResourcePath) -> [UInt8] {
     path.segments.reduce(into: []) { $0 += FirestoreKeyLayout.segment($1) }
   }

@@ -1,11 +1,12 @@
-// Where a target's documents come from: all of them, the difference since a token.
+// Loads a target's initial documents: all of them, or the changes since a resume token.
 
 import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Refuses unless the stream's caller may listen to what a target selects, or some of it, and has the target told of
-  /// changes of what the answer depends on.
+  /// Checks that the stream's caller may listen to a target's selection, or to part of it, and subscribes the
+  /// target to changes of the documents that the decision depends on.
+  /// - Throws: the policy's denial.
   func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws {
@@ -17,14 +18,14 @@ extension WatchWorker {
       target.dependencies.formUnion(new)
       targets[target.id]?.dependencies.formUnion(new)
       let deliveredUpTo = stream.hub.addDependencies(on: new, target.registration, of: stream)
-      // Of a commit in between the target was not told: what it made of the answer is asked for.
+      // The target did not receive commits up to this version, so the decision is repeated at it.
       if deliveredUpTo <= version { return }
       version = deliveredUpTo
     }
   }
 
-  /// Decides whether the stream's caller may listen to what a target selects, or some of it; returns what the answer
-  /// depends on.
+  /// Asks the policy whether the stream's caller may listen to a selection. Returns the documents that the
+  /// decision depends on.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream
   ) async throws -> Set<ResourcePath> {
@@ -47,7 +48,7 @@ extension WatchWorker {
     return Set(dependencies.map(\.path))
   }
 
-  /// Sends what a new target has to know: everything, or what has changed since `start`.
+  /// Sends a new target's documents: all, or the changes since `start`.
   func load(
     _ target: inout ActiveTarget, _ request: WatchTarget, from start: Version?, at version: Version,
     _ stream: WatchStream
@@ -65,7 +66,7 @@ extension WatchWorker {
         }
         if try await loadChanges(&target, since: start, expecting: expected, at: version, stream) { return }
       } catch let error as StoreError where error.code == .versionTooOld {
-        // History ends above the token: start over, as below.
+        // History ends above the token: reset and send everything.
       }
     }
     try await emit(.targetChange(WatchTargetChange(.reset, [target.id])), stream)
@@ -74,7 +75,7 @@ extension WatchWorker {
     try await sendFilter(tally, of: target, stream)
   }
 
-  /// Tells how many documents a target has and, if they are known, which.
+  /// Sends the number of a target's documents and, if collected, their names.
   private func sendFilter(
     _ tally: NameTally, of target: ActiveTarget, _ stream: WatchStream
   ) async throws {
@@ -87,8 +88,8 @@ extension WatchWorker {
     _ = try await loadAll(&target, at: version, stream, collectsNames: false)
   }
 
-  /// Goes over all documents of a target, and sends them unless they are only counted. Returns how many there are and, if
-  /// asked for and not too many, their names.
+  /// Scans all documents of a target, and sends them if `sends` is set. Returns their number and, if
+  /// requested and within limits, their names.
   private func loadAll(
     _ target: inout ActiveTarget, at version: Version, _ stream: WatchStream, collectsNames: Bool,
     sends: Bool = true
@@ -130,7 +131,7 @@ extension WatchWorker {
         }
         target.window = window
       } else {
-        // In whatever order: the client sorts.
+        // In any order: the client sorts.
         var all = query.unprojected
         all.needsOrder = false
         try await database.results(of: all, at: version) { documents in
@@ -147,9 +148,9 @@ extension WatchWorker {
     return tally
   }
 
-  /// Sends what has changed since a token. If the client said that it had more documents then than there were, an existence
-  /// filter follows: by that it finds those that are none. False if there is too much of it, or if the client had fewer:
-  /// it lacks some, and no filter can say which.
+  /// Sends the changes since a token. If the client claims more documents than the target had, an existence
+  /// filter follows, by which the client finds those that no longer match. Returns false if there are too
+  /// many changes, or if the client has fewer documents: no filter can name the missing ones.
   private func loadChanges(
     _ target: inout ActiveTarget, since start: Version, expecting expected: Int?, at version: Version,
     _ stream: WatchStream
@@ -163,7 +164,7 @@ extension WatchWorker {
         return false
       }
       var counted: Int?
-      // One more than expected says enough.
+      // One more than expected is enough to decide.
       let maximumCount = expected.map { $0 + 1 } ?? 0
       if query.isWindow {
         var window = ResultWindow(query)
@@ -184,7 +185,7 @@ extension WatchWorker {
       } catch let error where error is BoundaryOutOfSync || error is TooManyWindowChanges { return false }
       target.window = targets[target.registration]?.window
       if let expected, let counted, counted < expected {
-        // No more than were expected, and those that are new.
+        // The number is bounded by the expected one, plus new documents.
         let tally = try await loadAll(&target, at: version, stream, collectsNames: true, sends: false)
         try await sendFilter(tally, of: target, stream)
       }
@@ -192,7 +193,7 @@ extension WatchWorker {
     }
   }
 
-  /// The same for a target of named documents, each of which is read once at either version.
+  /// Sends the changes of a target of named documents, which are read once at each version.
   private func loadChanges(
     of names: [DocumentName], _ target: ActiveTarget, since start: Version, expecting expected: Int?,
     at version: Version, _ stream: WatchStream
@@ -218,7 +219,8 @@ extension WatchWorker {
     return true
   }
 
-  /// How many documents a query without a window had at a version, counted up to `maximumCount`.
+  /// The number of documents that a query without a window matched at a version, counted up to
+  /// `maximumCount`.
   private func count(
     _ query: PreparedQuery, at version: Version, upTo maximumCount: Int, _ stream: WatchStream
   ) async throws -> Int {
@@ -235,12 +237,12 @@ extension WatchWorker {
     return count
   }
 
-  /// Whoever is gone is read for no longer, also where nothing is sent.
+  /// Stops reading for a closed stream, also where nothing is sent.
   private nonisolated func checkOpen(_ stream: WatchStream) throws {
     if stream.isClosed { throw OutputClosed() }
   }
 
-  /// The documents in a target's scope that commits have changed since a version; nil if there were too many.
+  /// The paths in a target's scope that commits have changed since a version; nil if there are too many.
   private func changedPaths(
     for target: ActiveTarget, since start: Version, upTo version: Version, _ database: FirestoreDatabase
   ) async throws -> [ResourcePath]? {
@@ -267,8 +269,8 @@ extension WatchWorker {
   }
 }
 
-/// Counts a target's documents, and keeps their names for an existence filter unless they are too many: a filter without
-/// names makes a client that holds something else ask for everything, which it has just been given.
+/// Counts a target's documents and collects their names for an existence filter, within a memory limit.
+/// Without names, a client with other documents requests everything again, which it has just received.
 private struct NameTally {
   private(set) var count = 0
   private(set) var names: [DocumentName]?

@@ -1,15 +1,15 @@
-// One Listen stream: its mailbox. Commands and changes come in from any thread and wait here; one task at a time,
-// started when there is something to do, carries them out. An idle stream has no task.
+// One Listen stream: a mailbox for commands and changes, which arrive from any thread. One task at a time
+// processes them; it is started on demand, so an idle stream has no task.
 //
-// Invariant: what waits is bounded. Beyond a budget only the names of changed documents are kept, beyond that only
-// that everything may have changed.
+// Invariant: the mailbox is bounded. Changes degrade as `BufferedChanges` describes; too many commands end
+// the stream.
 
 public import FirestoreModel
 import OrderedStore
 
-/// One Listen stream. Commands return at once; what they cause arrives at the stream's output.
+/// One Listen stream. Commands return immediately; their responses go to the stream's output.
 public final class WatchStream: Sendable {
-  /// What a stream was asked to do.
+  /// A command of the client.
   enum Command {
     case add(WatchTarget)
     case remove(Int32)
@@ -20,14 +20,15 @@ public final class WatchStream: Sendable {
       return 0
     }
 
-    /// About what the command takes up: its request, and the mask read from it, which may be many times as large.
+    /// The approximate memory of the command: its request, and the field mask read from it, which may be many
+    /// times larger.
     var heldBytes: Int {
       guard case .add(let target) = self, case .query(let query) = target.selection else { return bytes }
       return bytes + (query.structured.select?.heldBytes ?? 0)
     }
   }
 
-  /// What the stream's task finds when it looks for work.
+  /// The next work of the stream's task.
   enum Work {
     case command(Command)
     /// Buffered changes, or a heartbeat, to send as one snapshot.
@@ -72,30 +73,30 @@ public final class WatchStream: Sendable {
 
   // MARK: Commands
 
-  /// Adds a target: answered by ADD, its documents, CURRENT and a global NO_CHANGE, or by REMOVE with a cause.
+  /// Adds a target. Responses: ADD, its documents, CURRENT and a global NO_CHANGE; or REMOVE with a cause.
   ///
-  /// An id that is active already ends the stream with INVALID_ARGUMENT.
+  /// A target id that is already active ends the stream with INVALID_ARGUMENT.
   public func addTarget(_ target: WatchTarget) { enqueue(.add(target)) }
 
-  /// Removes a target: answered by exactly one REMOVE, also if it is gone already.
+  /// Removes a target. The response is exactly one REMOVE, also if it does not exist.
   public func removeTarget(_ id: Int32) { enqueue(.remove(id)) }
 
-  /// Answers a target that could not even be parsed: REMOVE with a cause, in its turn.
+  /// Rejects a target that could not be parsed: sends REMOVE with a cause, in the order of the commands.
   public func rejectTarget(_ id: Int32, _ error: FirestoreError) { enqueue(.reject(id, error)) }
 
-  /// About how many bytes the stream keeps of what it was asked: requests that wait, and active targets.
+  /// The approximate memory of queued requests and active targets, in bytes.
   public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
-  /// Notes that a target was added, or dropped, which takes up so many bytes.
+  /// Adds to the memory of active targets; a negative number when a target is removed.
   func addTargetBytes(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
 
-  /// Ends the stream: nothing is sent any more.
+  /// Closes the stream: nothing is sent any more.
   public func close() {
     mailbox.withLock { $0.isClosed = true }
     wake()
   }
 
-  /// Ends the stream with an error, once what is under way has been sent.
+  /// Ends the stream with an error, after the commands in progress.
   func end(with error: FirestoreError) {
     mailbox.withLock { if $0.failure == nil { $0.failure = error } }
     wake()
@@ -123,25 +124,25 @@ public final class WatchStream: Sendable {
 
   // MARK: Changes
 
-  /// Lets changes wait. Under the hub's lock; `wake` follows outside of it.
+  /// Buffers changes. Called under the hub's lock; `wake` follows outside of it.
   func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
       if !mailbox.isClosed { mailbox.buffered.add(matches) }
     }
   }
 
-  /// Takes what waits. Under the hub's lock.
+  /// Takes the buffered changes. Called under the hub's lock.
   func takeBufferedChanges() -> BufferedChanges.Content { mailbox.withLock { $0.buffered.take() } }
 
-  /// The bytes of the changes that wait.
+  /// The bytes of the buffered changes.
   var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
-  /// Whether nothing was sent since a time, although there is someone to send it to.
+  /// Whether nothing was sent since a time although the stream has targets.
   func isSilent(since time: UInt64) -> Bool {
     mailbox.withLock { $0.hasTargets && $0.lastSent <= time }
   }
 
-  /// Asks for a global snapshot with a fresh token.
+  /// Requests a global snapshot with a fresh token.
   func requestHeartbeat() {
     mailbox.withLock { $0.isHeartbeatRequested = true }
     wake()
@@ -149,7 +150,7 @@ public final class WatchStream: Sendable {
 
   // MARK: Working
 
-  /// Sees to it that a task works off what waits.
+  /// Starts the stream's task unless it is running.
   func wake() {
     let starts = mailbox.withLock { mailbox in
       guard !mailbox.isRunning else { return false }
@@ -159,7 +160,7 @@ public final class WatchStream: Sendable {
     if starts { Task { await self.worker.run(self) } }
   }
 
-  /// The next thing to do. `.nothing` means that the task ends; the next `wake` starts another.
+  /// The next work. `.nothing` ends the task; the next `wake` starts another.
   func nextWork() -> Work {
     mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
@@ -176,10 +177,10 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Whether more commands wait.
+  /// Whether more commands are queued.
   var hasCommands: Bool { mailbox.withLock { !$0.commands.isEmpty } }
 
-  /// Whether a heartbeat was asked for; it is not any more then.
+  /// Returns whether a heartbeat was requested, and clears the request.
   func consumeHeartbeat() -> Bool {
     mailbox.withLock { mailbox in
       defer { mailbox.isHeartbeatRequested = false }
@@ -187,7 +188,7 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Notes that something was sent.
+  /// Records that responses were sent.
   func recordSend(hasTargets: Bool) {
     let now = database.options.clock.now()
     mailbox.withLock { mailbox in
@@ -196,10 +197,10 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Whether nothing more is to be sent.
+  /// Whether the stream is closed.
   var isClosed: Bool { mailbox.withLock { $0.isClosed } }
 
-  /// Marks the stream as over, for good.
+  /// Closes the stream for good and discards its queues.
   func markClosed() {
     mailbox.withLock { mailbox in
       mailbox.isClosed = true

@@ -1,20 +1,20 @@
-// Works off one stream's mailbox: commands in order, changes as consistent cuts.
+// The task side of a Listen stream: processes commands in order, and changes as consistent snapshots.
 //
-// Invariant: what has been sent always equals all targets' results at `cursor`, up to what is buffered; a global
-// NO_CHANGE is sent only when every target that was added has had its CURRENT.
+// Invariant: the responses sent, plus the buffered ones, always equal the targets' results at `cursor`, which
+// never decreases. A global NO_CHANGE is sent only after the CURRENT of every added target.
 
 import FirestoreModel
 import OrderedStore
 
-/// The task side of a stream. One `run` at a time.
+/// Processes one stream's mailbox. One `run` executes at a time.
 actor WatchWorker {
   var targets: [Int32: ActiveTarget] = [:]
   private var idsByRegistration: [Int: Int32] = [:]
-  /// Bytes of the requests for the targets.
+  /// Bytes of the requests that added the targets.
   private var targetBytes = 0
   /// The targets that end with their first snapshot.
   private var onceIDs: Set<Int32> = []
-  /// The version that everything sent so far adds up to.
+  /// The version of the state that the client has received.
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
   private var bufferBytes = 0
@@ -22,7 +22,7 @@ actor WatchWorker {
   private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
 
-  /// Works until nothing waits.
+  /// Runs until the mailbox is empty.
   func run(_ stream: WatchStream) async {
     while true {
       do {
@@ -35,14 +35,14 @@ actor WatchWorker {
         case .end: return await finish(stream)
         case .nothing:
           guard owesSnapshot || !buffer.isEmpty else { return }
-          // Unreachable by design: every command and cut flushes before more work is looked for.
+          // Every command and snapshot flushes before the worker asks for more work.
           return await finish(stream)
         }
       } catch let error as OutputClosed {
         _ = error
         return await finish(stream)
       } catch let error as StoreError where error.code == .versionTooOld {
-        // Read so slowly that history has passed it. The client may listen again.
+        // The client read so slowly that its version left history. It may listen again.
         await finish(stream)
         return await stream.output.fail(.unavailable("The stream was read too slowly. Listen again."))
       } catch {
@@ -52,7 +52,7 @@ actor WatchWorker {
     }
   }
 
-  /// Thrown when the output takes nothing more.
+  /// Thrown when the output is closed.
   struct OutputClosed: Error {}
 
   private func finish(_ stream: WatchStream) async {
@@ -95,7 +95,7 @@ actor WatchWorker {
     stream.recordSend(hasTargets: !targets.isEmpty)
   }
 
-  /// Sends the global NO_CHANGE that lets clients raise events, if it is owed, and all that waits to be sent.
+  /// Sends the global NO_CHANGE that lets clients raise events, if one is owed, and flushes.
   private func sendOwedSnapshot(_ stream: WatchStream) async throws {
     if owesSnapshot {
       owesSnapshot = false
@@ -123,7 +123,7 @@ actor WatchWorker {
       if let target = targets[id] { remove(target, stream) }
       try await emit(.targetChange(WatchTargetChange(.remove, [id])), stream)
     }
-    // With several targets waiting, one global snapshot after the last of them.
+    // If more commands are queued, one global snapshot follows the last of them.
     if !stream.hasCommands { try await sendOwedSnapshot(stream) }
   }
 
@@ -161,7 +161,7 @@ actor WatchWorker {
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
     if let from = start, from > stream.hub.published {
-      // The token was handed out above the last commit. Whatever lies above now is a later commit.
+      // The token was issued above the last commit; every commit above `reached` is later than the token.
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
@@ -173,7 +173,8 @@ actor WatchWorker {
     do {
       try await apply(waiting, upTo: version, stream)
     } catch {
-      // These are the other targets' changes: without them the stream's next tokens would be untrue, so it ends.
+      // The failed changes belong to other targets. Without them later tokens would be wrong, so the stream
+      // ends.
       stream.hub.unregister(selection, dependencies: target.dependencies, registration)
       throw error
     }
@@ -212,7 +213,7 @@ actor WatchWorker {
     try await emit(.targetChange(WatchTargetChange(.remove, [id], cause: error)), stream)
   }
 
-  /// The target's id. Either the client numbers all targets of a stream, or the server does.
+  /// The target's id. Either the client or the server assigns all ids of a stream.
   private func number(_ request: WatchTarget) throws -> Int32 {
     guard request.id >= 0, serverNumbersTargets == nil || serverNumbersTargets == (request.id == 0) else {
       throw FirestoreError.invalidArgument("Target ids must be positive, or all of them 0.")
@@ -264,7 +265,7 @@ actor WatchWorker {
     try await sendOwedSnapshot(stream)
   }
 
-  /// Brings everything that was sent from `cursor` to `version`.
+  /// Sends the changes from `cursor` to `version`.
   private func apply(_ waiting: BufferedChanges.Content, upTo version: Version, _ stream: WatchStream)
     async throws
   {
@@ -290,13 +291,13 @@ actor WatchWorker {
       where error is BoundaryOutOfSync || error is TooManyWindowChanges || error is FirestoreError
       || (error as? StoreError)?.code == .versionTooOld
     {
-      // Whose own error it was shows when it is loaded again.
+      // Loading the targets again shows which of them caused the error.
       try await resetAll(version, stream)
     }
   }
 
-  /// Asks the policy again for every target whose permission depends on a changed document, and drops those that lost
-  /// it.
+  /// Repeats the policy's decision for every target whose permission depends on a changed document, and
+  /// removes denied targets.
   private func reauthorize(_ changes: PendingChanges, _ version: Version, _ stream: WatchStream) async throws
   {
     guard !stream.database.policy.allowsEverything(stream.caller) else { return }
@@ -307,7 +308,7 @@ actor WatchWorker {
         var target = target
         var selection = target.selection
         if case .documents = selection, target.dependencies.isDisjoint(with: named) {
-          // Each document is allowed or not by itself.
+          // Each named document is allowed or denied separately.
           selection = .documents(named.compactMap { DocumentName(database: stream.database.name, path: $0) })
         }
         try await authorizeTarget(&target, selection, at: version, stream)
@@ -317,19 +318,19 @@ actor WatchWorker {
     }
   }
 
-  /// Takes an active target away.
+  /// Removes an active target with a cause.
   private func revoke(_ id: Int32, _ error: any Error, _ stream: WatchStream) async throws {
     if (error as? StoreError)?.code == .versionTooOld { throw error }
     if let target = targets[id] { remove(target, stream) }
     try await reject(id, FirestoreError(error), stream)
   }
 
-  /// Starts all targets over, because too much has changed to say what.
+  /// Resets all targets, because too much changed to list.
   private func resetAll(_ version: Version, _ stream: WatchStream) async throws {
     for id in targets.keys.sorted() {
       guard var target = targets[id] else { continue }
       do {
-        // What permissions depend on is among what may have changed.
+        // The permission's dependencies may have changed too.
         try await authorizeTarget(&target, target.selection, at: version, stream)
       } catch {
         try await revoke(id, error, stream)
@@ -339,7 +340,7 @@ actor WatchWorker {
       do {
         try await loadAll(&target, at: version, stream)
       } catch let error as FirestoreError {
-        // This target's own, such as too much to sort: the others go on.
+        // The error concerns only this target, such as too much to sort: the others continue.
         try await revoke(id, error, stream)
         continue
       }
@@ -354,7 +355,7 @@ actor WatchWorker {
 }
 
 extension WatchResponse {
-  /// About what it takes in memory and on the wire.
+  /// The approximate size in memory and on the wire.
   fileprivate var bytes: Int {
     switch self {
     case .targetChange: 128

@@ -1,18 +1,22 @@
-// Where a window's edges are found, and moved on: by reading the query's index from the edge.
+// Finds a window's boundaries in the query's index, and moves them after changes.
 //
-// Invariant: moving an edge reads as many matches as it moves over, and one more; nothing is kept but the edge.
+// Example: limit 2 has its boundary at c with three matches within, one too many. Reading two matches
+// backwards from c gives c and b: c leaves the window, and b is the new boundary.
+//
+// Invariant: moving a boundary reads the matches that it moves over, and one more. Only the boundary is kept.
 
 import FirestoreModel
 import OrderedStore
 
-/// An edge's count and the store disagree: the target has to start over.
+/// Thrown if a boundary's count and the store disagree. The target has to be reset.
 struct BoundaryOutOfSync: Error {}
 
 extension FirestoreDatabase {
-  /// Sets a window's edges, and hands over the documents inside, page by page; a page may be empty.
-  /// - Parameter most: how many of the documents inside are of use where no limit bounds them; nil for all.
+  /// Sets a window's boundaries and delivers the documents within, page by page; a page may be empty.
+  /// - Parameter maximumCount: where to stop if the query has no limit; nil for no maximum.
   func matches(
-    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, unlimited most: Int? = nil,
+    of query: PreparedQuery, _ window: inout ResultWindow, at version: Version,
+    unlimited maximumCount: Int? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
     let offset = window.skipped?.matchLimit ?? 0
@@ -21,8 +25,8 @@ extension FirestoreDatabase {
     structured.offset = 0
     structured.limit =
       window.shown?.matchLimit
-      ?? most.map { most in
-        let (sum, overflow) = offset.addingReportingOverflow(most)
+      ?? maximumCount.map { count in
+        let (sum, overflow) = offset.addingReportingOverflow(count)
         return overflow ? .max : sum
       }
     let all = try query.deriving(structured)
@@ -50,7 +54,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Moves a window's edges to where they belong after changes.
+  /// Adjusts a window's boundaries after changes.
   func adjust(_ update: inout WindowUpdate, of query: PreparedQuery, at version: Version) async throws {
     if let boundary = update.window.skipped {
       (update.window.skipped, update.skipped) = try await adjust(boundary, of: query, at: version)
@@ -66,7 +70,7 @@ extension FirestoreDatabase {
     var boundary = boundary
     var crossing = WindowUpdate.BoundaryCrossing()
     if boundary.count > boundary.matchLimit {
-      // Too many within: back over the last of them, to the one before.
+      // Too many matches within: move back over the excess, to the match before it.
       let excess = boundary.count - boundary.matchLimit
       let (paths, last) = try await neighbors(
         query, from: boundary.position, backwards: true, excess + 1, at: version)
@@ -90,7 +94,7 @@ extension FirestoreDatabase {
     return (boundary, crossing)
   }
 
-  /// The matches next to a position, and the place of the last of them.
+  /// The paths of up to `count` matches adjacent to a position, and the position of the last of them.
   private func neighbors(
     _ query: PreparedQuery, from position: ResultWindow.Position, backwards: Bool, _ count: Int,
     at version: Version
@@ -104,7 +108,7 @@ extension FirestoreDatabase {
       structured.orderBy = query.orders
     }
     structured.limit = count
-    // Backwards the place itself counts, forwards it does not.
+    // Backwards the cursor includes the position itself, forwards it excludes it.
     if case .at(let position) = position {
       structured.startAt = Cursor(position.values(in: query), before: backwards)
     }

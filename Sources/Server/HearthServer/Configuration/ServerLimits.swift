@@ -183,9 +183,9 @@ public struct ServerLimits: Sendable, Equatable {
         throw HearthError("The limit \(limit.fullName) \(error).")
       }
     }
-    guard firestore.resumeSeconds <= firestore.historySeconds else {
+    guard firestore.maximumResumeTokenAgeSeconds <= firestore.historySeconds else {
       throw HearthError(
-        "The limit firestore.resumeSeconds is \(firestore.resumeSeconds), and firestore.historySeconds "
+        "The limit firestore.resumeSeconds is \(firestore.maximumResumeTokenAgeSeconds), and firestore.historySeconds "
           + "\(firestore.historySeconds): no token is good for longer than history is kept. Raise historySeconds, too."
       )
     }

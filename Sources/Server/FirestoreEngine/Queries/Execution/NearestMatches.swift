@@ -1,25 +1,25 @@
-// The nearest of many vectors, found by looking at each once.
+// Finds the nearest of many vectors in one pass.
 //
-// Invariant: names, distances and the beginnings of what orders equally near ones are held, of no more than the limit:
-// documents are read again when they are delivered, so that a thousand large ones never stand in memory together.
+// Invariant: at most `limit` matches are held, each with its name, distance and a prefix of its order fields.
+// Documents are read again for delivery, so a thousand large documents are never in memory together.
 
 import FirestoreModel
 
-/// Collects the nearest documents, in whatever order they come.
+/// Collects the nearest documents, in any order of arrival.
 struct NearestMatches {
   /// A document that may be among the nearest.
   struct Match: Sendable {
     var name: DocumentName
     var distance: Double
-    /// What matches are sorted by; NaN is farthest.
+    /// The sort value of the distance; NaN is last.
     fileprivate var rank: Double
-    /// The values of the query's order fields, as far as an index entry tells them apart.
+    /// The encoded order fields, as far as an index entry distinguishes them.
     fileprivate var sortKey: ArraySlice<UInt8>
   }
 
   private let nearest: FindNearest
   private let norm: Double
-  /// The order of equally near ones, but for their names.
+  /// The order of documents at equal distance, without names.
   private let orders: ArraySlice<StructuredQuery.Order>
   private var matches: TopKElements<Match>
 
@@ -37,7 +37,7 @@ struct NearestMatches {
     }
   }
 
-  /// Looks at a document; one without a vector of the right dimension, or too far away, is passed over.
+  /// Adds a document, unless it lacks a vector of the right dimension or is beyond the distance threshold.
   mutating func add(_ document: StoredDocument) throws(FirestoreError) {
     let fields = try document.fields()
     guard case .vector(let vector)? = fields.value(at: nearest.field),
@@ -56,7 +56,7 @@ struct NearestMatches {
         sortKey: sortKey(fields)))
   }
 
-  /// The nearest, nearest first; equally near ones are in the query's order.
+  /// The nearest documents, nearest first; documents at equal distance are in the query's order.
   mutating func take() -> [Match] { matches.take() }
 
   private func sortKey(_ fields: MapValue) -> ArraySlice<UInt8> {

@@ -1,11 +1,11 @@
-// Nearest-neighbour queries: the rest of the query gives candidates, all of which are looked at; the nearest are then
-// read once more at the same version.
+// Executes nearest-neighbor queries: scans all candidates that the rest of the query matches, then reads the
+// nearest documents again at the same version.
 
 import FirestoreModel
 import OrderedStore
 
 extension FirestoreDatabase {
-  /// Answers a query that ends in a search for neighbours, in a read that has begun.
+  /// Executes a nearest-neighbor query in a read that has begun.
   func findNearest(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -54,7 +54,7 @@ extension FirestoreDatabase {
 }
 
 extension StoredDocument {
-  /// The document with its distance in a field; the same one without a field for it.
+  /// The document with its distance in a field; itself without a field.
   fileprivate func with(_ distance: Double, at field: FieldPath?) throws(FirestoreError) -> StoredDocument {
     guard let field else { return self }
     var fields = try fields()

@@ -1,10 +1,11 @@
-// Queries over a database: pages of results at one version, with locks for transactions that want them.
+// Executes queries against a database: pages of results at one version, with locks for transactions that need
+// them.
 
 import FirestoreModel
 import OrderedStore
 
 extension FirestoreDatabase {
-  /// Answers a query in pages.
+  /// Executes a query and delivers pages.
   func run(
     _ query: PreparedQuery, _ consistency: ReadConsistency, explain: ExplainMode = .none, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -27,7 +28,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Refuses a query for want of an index, where that was chosen; not to those who may not run it at all.
+  /// Rejects a query that lacks a required index, in strict mode; the caller's permission is checked first.
   private func requireIndex(
     for query: PreparedQuery, _ session: ReadSession, as caller: Caller
   ) async throws {
@@ -38,7 +39,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Answers a query with its plan alone.
+  /// Delivers only the plan of a query.
   private func plan(
     _ query: PreparedQuery, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -57,7 +58,7 @@ extension FirestoreDatabase {
     return QueryReads()
   }
 
-  /// Answers a query in pages, in a read that has begun.
+  /// Executes a query and delivers pages, in a read that has begun.
   func run(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession, as caller: Caller,
     deliver: (QueryPage) async throws -> Void
@@ -69,7 +70,7 @@ extension FirestoreDatabase {
     var skipped = 0
     var tally = ResultTally()
     while true {
-      // The client may have gone, or its deadline passed, while nothing was found.
+      // The client may be gone, or its deadline may have passed, while nothing matched.
       try Task.checkCancellation()
       let (next, page) = try await nextPage(run, &session, isFirst ? caller : nil, memory)
       run = next
@@ -88,7 +89,7 @@ extension FirestoreDatabase {
       skipped = 0
       if page.isLast {
         advise(on: run)
-        // A limit leaves the rest of the range to others.
+        // Release the part of the range beyond the limit.
         let scanned = run.scanned
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
@@ -98,8 +99,8 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Begins to answer a query in a read that has begun: for a transaction that may write, what is going to be scanned is
-  /// locked before it is looked at. Returns the ranges that are.
+  /// Starts a query in a read that has begun. For a transaction that may write, the ranges to scan are locked
+  /// before they are read. Returns these ranges.
   func begin(
     _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
   ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
@@ -117,8 +118,8 @@ extension FirestoreDatabase {
     return (planned, plan.ranges)
   }
 
-  /// Reads a query's next page. What it read is kept with its transaction, and what it holds is counted.
-  /// - Parameter caller: asked for at the first page alone: nil for later ones.
+  /// Reads a query's next page, records its reads with the transaction, and reserves memory for sorting.
+  /// - Parameter caller: the caller to authorize, for the first page; nil for later pages.
   func nextPage(
     _ run: QueryRun, _ session: inout ReadSession, _ caller: Caller?, _ memory: SortMemoryBudget.Reservation?
   ) async throws -> (QueryRun, QueryRun.Page) {
@@ -138,8 +139,8 @@ extension FirestoreDatabase {
     return (next, page)
   }
 
-  /// A query's whole result at a version, for listeners: what it holds to sort is bounded by itself, since a stream must not
-  /// end for what others hold. Handed over page by page; where one look at the store finds nothing, the page is empty.
+  /// Delivers a query's complete result at a version, for listeners. It reserves no shared memory, since a
+  /// stream must not fail because of other queries; one query's limit applies. A page may be empty.
   func results(
     of query: PreparedQuery, at version: Version, _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
@@ -154,7 +155,8 @@ extension FirestoreDatabase {
     }
   }
 
-  /// The first of some documents at a version, at most `limit` bytes of them but at least one; nil where there is none.
+  /// The first of some documents at a version: at most `limit` bytes, but at least one document; nil for a
+  /// missing one.
   func documents(
     _ names: ArraySlice<DocumentName>, at version: Version?, upTo limit: Int
   ) async throws -> [StoredDocument?] {
@@ -172,13 +174,13 @@ extension FirestoreDatabase {
   }
 }
 
-/// What answering a query scanned, for the transaction that it belongs to. It has the rows already.
+/// The ranges that a query scanned, for its transaction. The rows are recorded already.
 struct QueryReads {
   var ranges: [KeyRange] = []
 }
 
 extension SortMemoryBudget {
-  /// What a query is told that finds no room for its results.
+  /// The error of a query when the memory for sorting is exhausted.
   fileprivate func refusal(of query: PreparedQuery) -> FirestoreError {
     .resourceExhausted(
       "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
@@ -186,7 +188,7 @@ extension SortMemoryBudget {
   }
 }
 
-/// What a query gave so far.
+/// The number of results so far.
 private struct ResultTally {
   var returned = 0
   var skipped = 0

@@ -1,25 +1,27 @@
-// A query being answered, page by page, all pages at one version.
+// One execution of a query, page by page, with all pages at one version.
 //
-// Invariant: the concatenated pages are the query's result: all matching documents in its order, then offset, then
-// limit. A page holds a bounded number of documents and bytes. Results that no index orders are held if their order is
-// needed, up to `EngineLimits.maximumSortBytes`: all of them, or, where an index gives the first order field, those that have
-// one value of it. What was read once is not read again for the next page. A page may be empty and not the last: one
-// look at the store goes over a bounded number of rows, whether they match or not.
+// Results that no index orders are held for sorting if their order is needed, up to
+// `EngineLimits.maximumSortBytes`: all of them or, if an index gives the first order field, those with one
+// value of it. Rows that were read are not read again for the next page.
+//
+// Invariant: the concatenated pages are the query's result: all matching documents in order, then offset,
+// then limit. A page is bounded in documents, bytes and scanned rows, matching or not. So a page may be empty
+// without being the last.
 
 import FirestoreModel
 import OrderedStore
 
-/// A query's answer under way.
+/// The state of a query's execution.
 struct QueryRun: Sendable {
-  /// What one look at the store gave.
+  /// The results of one read from the store.
   struct Page: Sendable {
     var documents: [StoredDocument] = []
-    /// Results passed over for the offset in this page.
+    /// Results that the offset skipped in this page.
     var skipped = 0
     var isLast = false
     fileprivate var bytes = 0
 
-    /// Whether nothing more is to be added.
+    /// Whether the page has reached its limits.
     fileprivate var isFull: Bool {
       documents.count >= EngineLimits.maximumPageDocuments || bytes >= EngineLimits.maximumPageBytes
     }
@@ -32,32 +34,32 @@ struct QueryRun: Sendable {
   private let counts: Bool
   private let maximumScanRows: Int
   private var plan: QueryPlan?
-  /// Where reading goes on.
+  /// Where the next page continues to scan.
   private var position = ScanPosition.start
   private var isExhausted = false
   private var remainingOffset: Int
   private var remaining: Int
-  /// Results that were read and wait to be sorted, and the value of the first order field that they have in common.
+  /// Unsorted results, and the value of the first order field that they share.
   private var unsorted: SortedMatches?
   private var runValue: ArraySlice<UInt8> = []
-  /// Sorted results that are yet to be delivered.
+  /// Sorted results to deliver.
   private var sorted: ArraySlice<StoredDocument> = []
   private var sortedBytes = 0
-  /// The rows that were read and not yet taken, for validation.
+  /// Rows read since the last `takeKeys`, for validation.
   private var keys: [Key] = []
-  /// What was read so far, if it is counted.
+  /// The cost so far, if it is counted.
   private(set) var cost = ReadCost()
-  /// The rows and index entries gone over so far, and the results among them, skipped ones too.
+  /// Rows and index entries scanned so far, and results found, including skipped ones.
   private(set) var rowsRead = 0
   private(set) var resultsFound = 0
-  /// What has not been read of the plan's range.
+  /// The part of the plan's range that was not read.
   private var unread: KeyRange?
 
   /// - Parameters:
-  ///   - recordsKeys: whether the rows that are read are of use.
-  ///   - counts: whether `cost` is of use.
-  ///   - sortBytes: bytes of results that may be held to sort them.
-  ///   - scanRows: rows that one page goes over.
+  ///   - recordsKeys: whether to record the rows that are read.
+  ///   - counts: whether to count `cost`.
+  ///   - maximumSortBytes: maximum bytes of results held for sorting.
+  ///   - maximumScanRows: maximum rows that one page scans.
   init(
     _ query: PreparedQuery, _ indexes: IndexMaintainer, recordsKeys: Bool = false, counts: Bool = false,
     maximumSortBytes: Int = EngineLimits.maximumSortBytes, maximumScanRows: Int = EngineLimits.maximumScanRows
@@ -72,19 +74,20 @@ struct QueryRun: Sendable {
     remaining = query.limit ?? .max
   }
 
-  /// The bytes of results that are held because no index orders them.
+  /// The bytes of results held because no index orders them.
   var reservedBytes: Int { (unsorted?.bytes ?? 0) + sortedBytes }
 
-  /// Hands over the rows that were read since the last call.
+  /// Returns the rows that were read since the last call.
   mutating func takeKeys() -> [Key] {
     defer { keys = [] }
     return keys
   }
 
-  /// Makes the plan, if there is none yet.
+  /// Makes the plan, on the first call.
   mutating func makePlan(_ view: any ReadView) throws -> QueryPlan {
     if let plan { return plan }
-    // Looked at after the view was made: the set is that of its version, or a later one that knows of it.
+    // Read after the view was made: the index set is that of the view's version or later, and checks
+    // versions.
     let planner = Planner(query, indexes.current, at: view.version)
     var plan = try planner.plan { prefix in
       var count = 0
@@ -100,10 +103,10 @@ struct QueryRun: Sendable {
     return plan
   }
 
-  /// The ranges of the plan as far as they were read.
+  /// The parts of the plan's ranges that were scanned.
   var scanned: [KeyRange] {
     guard let plan else { return [] }
-    // A limit spares reading the rest.
+    // With a limit, the rest of the range was not read.
     guard remaining == 0, plan.arrangement != .unordered, let unread, let range = plan.ranges.first,
       plan.ranges.count == 1
     else { return plan.ranges }
@@ -112,10 +115,10 @@ struct QueryRun: Sendable {
       : [KeyRange(start: range.start, end: unread.start)]
   }
 
-  /// From this many entries on, an index prefix is not worth sorting if there is a limit.
+  /// With a limit, an index prefix with at least this many entries is not worth sorting.
   private static let commonEntries = 1_000
 
-  /// The next page.
+  /// Reads the next page.
   mutating func nextPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     guard counts else { return try readPage(view, database) }
     let counting = CountingView(view)
@@ -124,7 +127,7 @@ struct QueryRun: Sendable {
     return page
   }
 
-  /// The indexes that the plan reads, once there is one.
+  /// The indexes that the plan reads; empty before there is a plan.
   private(set) var used: [QueryExplanation.Index] = []
 
   private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
@@ -154,7 +157,7 @@ struct QueryRun: Sendable {
 
   // MARK: Reading
 
-  /// Reads on in the order of the source; neighbours that it does not order are sorted in memory.
+  /// Reads in the order of the source. Adjacent results that the source does not order are sorted in memory.
   private mutating func readInOrder(_ candidates: inout Candidates, _ plan: QueryPlan, _ page: inout Page)
     throws
   {
@@ -192,7 +195,7 @@ struct QueryRun: Sendable {
     _ = try deliverHeld(&page)
   }
 
-  /// Notes where the next page begins to read.
+  /// Records where the next page continues.
   private mutating func resumeLater(
     at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
   ) {
@@ -215,7 +218,7 @@ struct QueryRun: Sendable {
     unread = rest
   }
 
-  /// Reads and sorts everything.
+  /// Reads all matches and sorts them.
   private mutating func sortAll(_ candidates: inout Candidates) throws {
     var matches = unsorted ?? sorter
     unsorted = nil
@@ -240,13 +243,13 @@ struct QueryRun: Sendable {
 
   // MARK: Delivering
 
-  /// Keeps sorted results until they are delivered, all of them until the last is.
+  /// Queues sorted results for delivery.
   private mutating func queueSorted(_ matches: inout SortedMatches) {
     sortedBytes = matches.bytes
     sorted = matches.take()
   }
 
-  /// Moves held results into a page. True if it is full, or the last.
+  /// Moves queued results into a page. Returns whether the page is full or the last.
   private mutating func deliverHeld(_ page: inout Page) throws -> Bool {
     while let document = sorted.popFirst() {
       if try deliver(document, &page) { return true }
@@ -256,7 +259,7 @@ struct QueryRun: Sendable {
     return false
   }
 
-  /// Moves a result into a page, or passes it over. True if the page is full, or the last.
+  /// Moves a result into a page, or skips it. Returns whether the page is full or the last.
   private mutating func deliver(_ document: StoredDocument, _ page: inout Page) throws -> Bool {
     resultsFound += 1
     if remainingOffset > 0 {

@@ -1,13 +1,13 @@
-// Results that no index orders, held to be sorted.
+// Sorts results that no index orders.
 //
-// Invariant: at most a limit's worth of bytes is held, and with a wanted number no more than that many; where that is not
-// enough, the query is refused with the index that would order it.
+// Invariant: at most `limit` bytes and `maximumCount` results are held. If that is not enough, the query
+// fails with an error that names the missing index.
 
 import FirestoreModel
 
-/// Collects results and gives them sorted.
+/// Collects results and returns them sorted.
 struct SortedMatches {
-  /// A result, and what the order looks at: whole documents are much larger decoded than encoded.
+  /// A result and its order fields: complete decoded documents are much larger than encoded ones.
   private struct Match: Sendable {
     var document: StoredDocument
     var fields: MapValue
@@ -24,8 +24,8 @@ struct SortedMatches {
   private(set) var bytes = 0
 
   /// - Parameters:
-  ///   - wanted: how many of the first results are of use.
-  ///   - limit: the most bytes that may be held.
+  ///   - maximumCount: how many of the first results are needed.
+  ///   - limit: maximum bytes to hold.
   init(_ query: PreparedQuery, maximumCount: Int, limit: Int) {
     self.query = query
     fields = FieldMask(query.orders.map(\.field))
@@ -45,13 +45,13 @@ struct SortedMatches {
     if bytes > limit { throw SortedMatches.refusal(query, limit) }
   }
 
-  /// Hands over the results in order, the wanted ones.
+  /// Returns and removes the results, sorted, at most `maximumCount`.
   mutating func take() -> ArraySlice<StoredDocument> {
     bytes = 0
     return matches.take().map(\.document)[...]
   }
 
-  /// About what a result takes beside its encoding.
+  /// The approximate overhead of a result, in bytes.
   private static let overhead = 256
 
   private static func refusal(_ query: PreparedQuery, _ limit: Int) -> FirestoreError {
@@ -62,7 +62,8 @@ struct SortedMatches {
 }
 
 extension PreparedQuery {
-  /// The index that would give the query's results in order, in words: `collection c on (a ASC, b DESC, __name__ DESC)`.
+  /// The index that would order the query's results, as text: `collection c on (a ASC, b DESC, __name__
+  /// DESC)`.
   var indexDescription: String {
     var parts: [String] = []
     var seen = Set(orders.map(\.field))

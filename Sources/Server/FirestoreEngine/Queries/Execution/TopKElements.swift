@@ -1,16 +1,16 @@
-// The first few of many elements in an order, found by looking at each once.
+// Selects the first k of many elements in an order, in one pass.
 //
-// Invariant: never more than the wanted number are held. Once there are as many they are a heap with the last of them on
-// top: one that comes no earlier costs one comparison, any other a logarithm of them, in whatever order they come.
+// Invariant: at most k elements are held. Once there are k, they form a heap with the last of them on top. A
+// later element costs one comparison if it comes after all of them, else a logarithm.
 
-/// Collects the first elements.
+/// Collects the first k elements.
 struct TopKElements<Element: Sendable>: Sendable {
   private let maximumCount: Int
   private let isBefore: @Sendable (Element, Element) -> Bool
   private var elements: [Element] = []
   private var isHeap = false
 
-  /// - Parameter wanted: how many are of use, at least one.
+  /// - Parameter maximumCount: k, at least 1.
   init(_ maximumCount: Int, by isBefore: @escaping @Sendable (Element, Element) -> Bool) {
     self.maximumCount = max(maximumCount, 1)
     self.isBefore = isBefore
@@ -19,7 +19,7 @@ struct TopKElements<Element: Sendable>: Sendable {
   var isEmpty: Bool { elements.isEmpty }
   var count: Int { elements.count }
 
-  /// Adds an element. Returns the one that is not among the first any more: it, or another.
+  /// Adds an element. Returns the element that is not among the first k any more: this one or another.
   mutating func add(_ element: Element) -> Element? {
     guard elements.count >= maximumCount else {
       elements.append(element)
@@ -35,7 +35,7 @@ struct TopKElements<Element: Sendable>: Sendable {
     return last
   }
 
-  /// Hands over what was collected, in order.
+  /// Returns and removes the collected elements, sorted.
   mutating func take() -> [Element] {
     defer {
       elements = []
@@ -44,7 +44,7 @@ struct TopKElements<Element: Sendable>: Sendable {
     return elements.sorted(by: isBefore)
   }
 
-  /// Moves an element down to below all that come after it.
+  /// Moves an element down the heap until it precedes its children in heap order.
   private mutating func sink(from start: Int) {
     var index = start
     while true {

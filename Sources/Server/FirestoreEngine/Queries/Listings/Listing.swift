@@ -1,15 +1,15 @@
-// Listings: documents directly under a parent, the missing ones among them, and collections.
+// Lists documents directly under a parent, missing documents, and collections.
 //
-// All pages of a listing show one state while history lasts: see `PageToken`.
+// All pages of a listing show one state while it is in history: see `PageToken`.
 
 import FirestoreModel
 import OrderedStore
 
-/// The documents of a page: as many as were asked for, and no more bytes than a page may have but for the last.
+/// The documents of one page, bounded in number and in bytes; the last one may exceed the bytes.
 private struct ListedPage: Sendable {
   let size: Int
   private(set) var documents: [StoredDocument] = []
-  /// Whether there are more documents.
+  /// Whether more documents follow.
   private(set) var hasMore = false
   private var bytes = 0
 
@@ -51,7 +51,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Reads documents until a page is full, look by look, so that others have their turn between.
+  /// Reads until the page is full, in bounded reads.
   private func page(
     _ begun: QueryRun, _ size: Int, _ session: inout ReadSession, as caller: Caller
   ) async throws -> ListedPage {
@@ -80,7 +80,7 @@ extension FirestoreDatabase {
       documents: try page.documents.map { .found(try $0.masked(request.mask)) }, nextPageToken: token)
   }
 
-  /// The cursor that goes on behind a token's document.
+  /// The cursor that continues after a token's document.
   private func cursor(after token: PageToken, _ query: Query, _ session: ReadSession) async throws -> Cursor {
     let invalid = FirestoreError.invalidArgument("The page token is not valid.")
     guard let name = DocumentName(database: name, path: token.last) else { throw invalid }
@@ -97,7 +97,7 @@ extension FirestoreDatabase {
     return Cursor(values, before: false)
   }
 
-  /// Lists documents and, by name only, what is missing but has documents below it.
+  /// Lists documents, and the names of missing documents that have documents below them.
   func listWithMissing(
     _ request: ListDocumentsRequest, _ size: Int, as caller: Caller
   ) async throws -> ListDocumentsPage {
@@ -128,7 +128,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// One page of documents and missing documents, in name order.
+  /// One page of existing and missing documents, in name order.
   private static func entries(
     _ request: ListDocumentsRequest, after last: ResourcePath?, _ size: Int, _ walk: SubtreeWalk
   ) throws -> ([(path: ResourcePath, document: ListedDocument)], more: Bool) {
@@ -171,7 +171,7 @@ extension FirestoreDatabase {
     return (found, !isComplete)
   }
 
-  /// Lists the collections under a parent.
+  /// Lists the ids of the collections under a parent.
   func listCollectionIDs(
     _ request: ListCollectionIDsRequest, _ size: Int, as caller: Caller
   ) async throws -> ListCollectionIDsPage {

@@ -1,17 +1,14 @@
-// The token that leads to a listing's next page.
+// The token that continues a listing on its next page.
 //
 //     02 | version (8) | binding (8) | the last entry's path
 //
-// It holds the version and the last entry, so that all pages show one state while history lasts and go on at the same
-// place.
-//
-// Invariant: a token is good for the request that it answered alone, whatever the next page's size: in another order or
-// collection the last entry says nothing about what was delivered, and entries would be left out without a word.
+// Invariant: a token is valid only for the request that it answered, with any page size. In another order or
+// collection the last entry would not determine the delivered entries, and some would be skipped silently.
 
 import FirestoreModel
 import OrderedStore
 
-/// Where a page ended.
+/// The end of a page: its version and last entry.
 struct PageToken {
   var binding: PageBinding
   var version: Version
@@ -23,7 +20,7 @@ struct PageToken {
     self.last = last
   }
 
-  /// The token's text: hexadecimal, since clients put it into addresses.
+  /// The token as hexadecimal text, since clients put it into URLs.
   var text: String {
     var bytes: [UInt8] = [2]
     for number in [version.microseconds, binding.hash] {
@@ -35,8 +32,8 @@ struct PageToken {
     return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  /// Reads a token.
-  /// - Throws: INVALID_ARGUMENT if it is none, or one of another request.
+  /// Decodes a token.
+  /// - Throws: INVALID_ARGUMENT if it is not a token, or belongs to another request.
   init(_ text: String, of binding: PageBinding) throws {
     let invalid = FirestoreError.invalidArgument("The page token is not valid.")
     let digits = Array(text.utf8)
@@ -63,17 +60,18 @@ struct PageToken {
   }
 }
 
-/// What a request asks, but for the size and the place of its page, in eight bytes that are the same in every process.
+/// A hash of a request's parameters without its page, equal in every process.
 struct PageBinding {
   private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
 
-  /// - Parameter method: tells one method's tokens from another's.
+  /// - Parameter method: distinguishes the tokens of different methods.
   init(_ method: String) { add(method) }
 
-  /// Adds a parameter. Which one it is says its place.
+  /// Adds a parameter. Its position identifies it.
   mutating func add(_ text: String) { add(text.utf8) }
 
-  /// FNV-1a over the parameter and its length. It guards against mistakes, not against malice: a token gives no rights.
+  /// FNV-1a over the parameter and its length. It guards against mistakes, not against malice: a token grants
+  /// no rights.
   mutating func add(_ bytes: some Collection<UInt8>) {
     for byte in bytes { mix(byte) }
     withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { for byte in $0 { mix(byte) } }
@@ -92,7 +90,7 @@ struct PageBinding {
 }
 
 extension ListDocumentsRequest {
-  /// What its pages' tokens are bound to.
+  /// The binding of the request's page tokens.
   var binding: PageBinding {
     var binding = PageBinding("ListDocuments")
     binding.add("\(parent)")
@@ -107,7 +105,7 @@ extension ListDocumentsRequest {
 }
 
 extension ListCollectionIDsRequest {
-  /// What its pages' tokens are bound to.
+  /// The binding of the request's page tokens.
   var binding: PageBinding {
     var binding = PageBinding("ListCollectionIds")
     binding.add("\(parent)")
@@ -117,7 +115,7 @@ extension ListCollectionIDsRequest {
 }
 
 extension PartitionQueryRequest {
-  /// What its pages' tokens are bound to.
+  /// The binding of the request's page tokens.
   func binding(_ limits: FirestoreLimits) throws -> PageBinding {
     var binding = PageBinding("PartitionQuery")
     binding.add(try PreparedQuery(query, limits).normalized.canonicalForm)

@@ -1,19 +1,19 @@
-// Where to split a collection group: every n-th of its names, from one pass over its rows.
+// Finds points that partition a collection group: every n-th name of one scan.
 //
-// The number of rows is known only at the end, so the pass keeps every k-th key and doubles k whenever it holds too
-// many: memory stays bounded, and what is kept stays evenly spread.
+// The number of names is known only at the end. So the scan keeps every k-th key, and doubles k whenever it
+// holds too many: memory stays bounded, and the samples stay evenly spread.
 
 import FirestoreModel
 import OrderedStore
 
-/// Evenly spread keys of a scan whose length is not known beforehand.
+/// Evenly spread samples of the keys of a scan of unknown length.
 struct KeySamples: Sendable {
   private let maximumKeys: Int
   private let maximumBytes: Int
   private var stride = 1
   private var keys: [Key] = []
   private var bytes = 0
-  /// How many keys were visited.
+  /// The number of scanned keys.
   private(set) var count = 0
 
   init(
@@ -23,7 +23,7 @@ struct KeySamples: Sendable {
     maximumBytes = bytes
   }
 
-  /// Visits the next key.
+  /// Adds the next key.
   mutating func add(_ key: some Collection<UInt8>) {
     if count.isMultiple(of: stride) {
       keys.append(Array(key))
@@ -39,7 +39,7 @@ struct KeySamples: Sendable {
     stride *= 2
   }
 
-  /// At most `limit` keys that split what was visited into parts of about the same size, none much smaller than
+  /// At most `limit` keys that split the scanned keys into parts of similar size, none much smaller than
   /// `least` keys.
   func points(atMost limit: Int, least: Int = EngineLimits.minimumPartitionDocuments) -> [Key] {
     let parts = min(min(limit, EngineLimits.maximumPartitionPoints) + 1, count / least, keys.count)
@@ -49,7 +49,7 @@ struct KeySamples: Sendable {
 }
 
 extension FirestoreDatabase {
-  /// One page of the points that split a collection group.
+  /// One page of the points that partition a collection group.
   func partition(
     _ request: PartitionQueryRequest, _ group: String, _ size: Int, as caller: Caller
   ) async throws -> PartitionQueryPage {

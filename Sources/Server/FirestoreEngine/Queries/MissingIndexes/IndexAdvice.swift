@@ -1,28 +1,28 @@
-// Telling the operator which index would spare a query most of what it goes over, as text for `firestore.indexes.json`.
+// Suggests indexes to the operator: for a query that scans many rows for few results, the element of
+// `firestore.indexes.json` that would help it.
 //
-// Invariant: each index is told once while a database is open, and only so many of them, since queries are their
-// clients' to make; field names are in the text, values never.
+// Invariant: each suggestion is reported once while a database is open, and their number is bounded, since
+// clients choose the queries. Suggestions contain field names, never values.
 
 import FirestoreModel
 import OrderedStore
 
 extension QueryRun {
-  /// Rows from which on a query is worth an index of its own.
+  /// Scanned rows above which an index may be suggested.
   private static let manyRows = 1_000
-  /// How many rows a result may cost.
+  /// Scanned rows per result above which an index is suggested.
   private static let rowsForResult = 10
 
-  /// Whether far more was gone over than was found.
+  /// Whether the query scanned many more rows than it found results.
   var isWasteful: Bool { rowsRead > Self.manyRows && rowsRead / Self.rowsForResult > resultsFound }
 }
 
 extension FirestoreDatabase {
-  /// How many indexes are told of, and how long the text of one may be.
+  /// Maximum number of suggestions, and maximum bytes of one.
   private static let maximumReports = 1_000
   private static let maximumReportBytes = 8_192
 
-  /// Tells the operator of the index that a query which has been answered would have needed, if it went over many rows
-  /// for few results.
+  /// Suggests an index to the operator if a query scanned many rows for few results.
   func advise(on run: QueryRun) {
     guard run.isWasteful, !options.requiresIndexes,
       let missing = Planner(run.query, indexes.current, at: Version(microseconds: .max)).missingIndex,
@@ -38,14 +38,14 @@ extension FirestoreDatabase {
 }
 
 extension MissingIndex {
-  /// The index as an element of a list in `firestore.indexes.json`; nil if it stands there already, or would not help
-  /// here. Of one that could not be built the operator was told.
+  /// The index as an element of a list in `firestore.indexes.json`; nil if it is configured already, or would
+  /// not help. The operator received the error of a failed build.
   var configuration: (list: String, text: String)? {
     switch self {
     case .composite(_, .building), .composite(_, .failed), .vector: return nil
     case .composite(let index, .unknown):
       var fields = index.parts.map { Self.field($0.field.description, $0.mode) }
-      // Names follow the last field unless it is said that they do not.
+      // `__name__` follows the direction of the last field unless it is listed.
       if index.namesDescend != (index.parts.last?.mode == .descending) {
         fields.append(Self.field("__name__", index.namesDescend ? .descending : .ascending))
       }
@@ -58,7 +58,7 @@ extension MissingIndex {
       guard let part = index.parts.first else { return nil }
       var modes = ["\"queryScope\":\"\(index.scope.text)\",\(Self.mode(part.mode))"]
       if index.scope == .collectionGroup {
-        // What is listed takes the place of what every field has.
+        // A listed override replaces the default indexes of the field.
         modes =
           [CompositeIndex.Mode.ascending, .descending, .contains].map {
             "\"queryScope\":\"COLLECTION\",\(Self.mode($0))"
@@ -84,7 +84,7 @@ extension MissingIndex {
     }
   }
 
-  /// A string in JSON, without line ends or other controls.
+  /// A JSON string without line breaks or other control characters.
   private static func quoted(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {

@@ -1,34 +1,35 @@
-// Which index the hosted product would ask for before it answers a query.
+// Determines the index that Firebase would require before it executes a query.
 //
-// It answers without being told to index anything: names; equalities and array membership on any fields, by merging their
-// automatic indexes; a range or an order on one field. All else needs a composite index, or several that share the
-// order and together have the equalities. In collection groups single fields are indexed only where that was chosen.
+// Without configuration, Firebase executes queries by name; equalities and array membership on any fields, by
+// merging automatic indexes; and a range or an order on one field. Other queries need a composite index, or
+// several that share the order and together contain the equalities. In collection groups single-field indexes
+// must be configured.
 
 import FirestoreModel
 import OrderedStore
 
-/// An index that a query needs and that there is not.
+/// A required index that is missing.
 enum MissingIndex: Equatable {
   /// A composite index.
   case composite(CompositeIndex, Status)
-  /// An index of one field in a collection, or a collection group.
+  /// A single-field index of a collection or collection group.
   case single(CompositeIndex)
-  /// A vector index: the fields before the vector, and its dimension.
+  /// A vector index: the fields before the vector, the vector field, and its dimension.
   case vector(CompositeIndex, FieldPath, dimension: Int)
 
-  /// What is known of a composite index that cannot be used.
+  /// Why a composite index cannot be used.
   enum Status: Equatable {
-    /// It is not chosen; its entries may be there still.
+    /// It is not configured; entries may remain.
     case unknown
-    /// It is on its way.
+    /// It is being built.
     case building
-    /// It is chosen and could not be built; why.
+    /// It is configured, and its build failed with this error.
     case failed(String)
   }
 }
 
 extension Planner {
-  /// The index that the query lacks; nil if it has all that it needs.
+  /// The index that the query lacks; nil if it lacks none.
   var missingIndex: MissingIndex? {
     let id: String
     let scope: DatabaseIndexConfiguration.Scope
@@ -66,7 +67,7 @@ extension Planner {
       || (fixed.isEmpty && sorted.count == 1 && (sorted[0].mode == .descending) == namesDescend)
     {
       for part in needed.parts where !hasIndex(of: part, id, scope) {
-        // A composite index may stand in for what the fields lack.
+        // A composite index may replace missing single-field indexes.
         if covers(fixed, sorted, namesDescend, id, scope) { return nil }
         var index = needed
         index.parts = [part]
@@ -87,7 +88,7 @@ extension Planner {
     return known.readySince == nil ? .building : .unknown
   }
 
-  /// The parts of an index that the equalities of an alternative need, membership in arrays first.
+  /// The index parts that an alternative's equalities require, array membership first.
   private func parts(fixedBy terms: [FilterTerm]) -> [CompositeIndex.Part] {
     var seen: Set<CompositeIndex.Part> = []
     let fields = FixedFields(terms)
@@ -99,7 +100,7 @@ extension Planner {
     return distinct.filter { $0.mode == .contains } + distinct.filter { $0.mode != .contains }
   }
 
-  /// Whether a field has an index of its own.
+  /// Whether a field has a single-field index.
   private func hasIndex(of part: CompositeIndex.Part, _ id: String, _ scope: DatabaseIndexConfiguration.Scope)
     -> Bool
   {
@@ -111,7 +112,7 @@ extension Planner {
     return indexes.ready(in: id, at: version).contains { $0.index == single.canonical }
   }
 
-  /// Whether composite indexes that end in an order have all fixed fields, one or several of them together.
+  /// Whether composite indexes that end in the order contain all fixed fields, alone or together.
   private func covers(
     _ fixed: [CompositeIndex.Part], _ sorted: [CompositeIndex.Part], _ namesDescend: Bool, _ id: String,
     _ scope: DatabaseIndexConfiguration.Scope
@@ -128,7 +129,7 @@ extension Planner {
         left.subtract(index.parts[..<count].map(\.key))
       }
     }
-    // Without an order the fields' own indexes join in.
+    // Without an order, single-field indexes count too.
     if sorted.isEmpty {
       left = left.filter { key in
         !fixed.contains { $0.key == key && hasIndex(of: $0, id, scope) }
@@ -150,7 +151,7 @@ extension Planner {
 }
 
 extension CompositeIndex.Part {
-  /// What an equality needs: the direction does not matter.
+  /// The requirement of an equality; the direction does not matter.
   fileprivate struct FixedKey: Hashable {
     var segments: [String]
     var isElement: Bool

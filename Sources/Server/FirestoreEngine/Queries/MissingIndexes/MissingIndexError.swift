@@ -1,8 +1,9 @@
-// FAILED_PRECONDITION for want of an index, in the product's words, with the link that creates it.
+// The FAILED_PRECONDITION error for a missing index, with Firebase's text and the link that creates the
+// index.
 //
-// The link's token is a google.firestore.admin.v1.Index in base 64 for addresses, without padding. Example: `genre`
-// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. Where it
-// would be cut off on its way, the link leads to the list of indexes.
+// The link contains a google.firestore.admin.v1.Index in base64url without padding. Example: `genre`
+// ascending and `pages` descending in `books` end in `…GgkKBWdlbnJlEAEaCQoFcGFnZXMQAhoMCghfX25hbWVfXxAC`. An
+// index that is too long for the error message gets a link to the list of indexes.
 
 import FirestoreModel
 import OrderedStore
@@ -14,8 +15,8 @@ import OrderedStore
 #endif
 
 extension MissingIndex {
-  /// The error that the product answers with, and of an index that could not be built one sentence more.
-  /// - Parameter tellsCause: whether the sentence says why, which names a document.
+  /// Firebase's error, and one more sentence for an index whose build failed.
+  /// - Parameter includesCause: whether that sentence has the cause, which names a document.
   func error(in database: DatabaseName, includesCause: Bool = false) -> FirestoreError {
     let console = "https://console.firebase.google.com/v1/r/project/\(database.project)/firestore/indexes"
     switch self {
@@ -27,7 +28,7 @@ extension MissingIndex {
       var message =
         "The query requires an index. You can create it here: "
         + "\(console)?create_composite=\(token(index, in: database, "indexes/_"))"
-      // Behind the link: a long message is cut off at its end.
+      // After the link, since the end of a long message is cut off.
       if case .failed(let cause) = status {
         message += " The last build of it failed: " + (includesCause ? cause : "the server's log says why.")
       }
@@ -62,7 +63,7 @@ extension MissingIndex {
     }
   }
 
-  /// The largest index that a link carries: gRPC has room for some 4 KiB of an error's message.
+  /// Maximum bytes of an index in a link: gRPC allows about 4 KiB for an error message.
   private static let tokenBytes = 2_400
 
   private func token(_ index: CompositeIndex, in database: DatabaseName, _ place: String) -> String {
@@ -72,7 +73,7 @@ extension MissingIndex {
     for part in index.parts {
       append(3, field(part.field.description, part.mode), to: &bytes)
     }
-    // An index of one field is one of its field, which names no other.
+    // A single-field index is one of its field, without `__name__`.
     if case .composite = self {
       append(3, field("__name__", index.namesDescend ? .descending : .ascending), to: &bytes)
     }
@@ -96,7 +97,7 @@ extension MissingIndex {
     append(number, Array(text.utf8), to: &bytes)
   }
 
-  /// A length-delimited field.
+  /// Appends a length-delimited field.
   private func append(_ number: UInt8, _ content: [UInt8], to bytes: inout [UInt8]) {
     bytes.append(number << 3 | 2)
     var length = content.count
@@ -110,10 +111,11 @@ extension MissingIndex {
 }
 
 extension FirestoreDatabase {
-  /// Refuses a query that the product would refuse for want of an index, where that was chosen. Only administrators hear
-  /// which document kept an index from being built: rules may hide it from others.
+  /// Rejects a query that lacks a required index, in strict mode. Only administrators receive the document
+  /// that failed an index build: rules may hide it from other callers.
   ///
-  /// What there is now decides, also for reads in the past: an index that was not there then is only of no use.
+  /// The current indexes decide, also for reads in the past: an index that did not exist then is merely not
+  /// used.
   func requireIndex(for query: PreparedQuery, as caller: Caller) throws(FirestoreError) {
     guard options.requiresIndexes else { return }
     let latest = Version(microseconds: .max)

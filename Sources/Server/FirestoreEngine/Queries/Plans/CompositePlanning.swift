@@ -1,9 +1,9 @@
-// Which composite index serves a query, and where in it.
+// Chooses the composite index for a query, and the ranges to read in it.
 //
-// An index serves if its last fields are the query's order, in all directions or all opposite ones, `__name__` included,
-// and the fields before are fixed by equalities, or by an element of an array, in every alternative of the conditions.
-// Order fields that all alternatives fix to one value do not count. Each alternative is one range of entries; what
-// follows the fixed values sorts alike in all of them, so that they merge.
+// An index serves a query if its last fields are the query's order, in the same or in reversed directions,
+// `__name__` included. Equalities or array membership must fix the fields before, in every alternative. Order
+// fields that all alternatives fix to one value are ignored. Each alternative is one range of entries. The
+// entries sort alike after the fixed values in all ranges, so the ranges can be merged.
 
 import FirestoreModel
 import OrderedStore
@@ -12,19 +12,20 @@ import OrderedStore
 struct CompositeScan: Sendable {
   /// The entries of one alternative.
   struct Stream: Sendable {
-    /// What all of them begin with: the index, the collection and the fixed values.
+    /// The common prefix of these entries: the index, the collection and the fixed values.
     var prefix: Key
     var range: KeyRange
   }
 
   let index: NumberedIndex
-  /// The collection; nil for a group's index.
+  /// The collection; nil for a collection group index.
   let collection: ResourcePath?
-  /// How many of the index's fields are fixed.
+  /// The number of fixed fields.
   let fixed: Int
   var streams: [Stream]
 
-  /// The ranges that are left behind an entry, or from it on; `suffix` is what follows the stream's prefix.
+  /// The remaining ranges after an entry, or from it on if `including` is set. `suffix` is the part of the
+  /// entry's key after the prefix.
   func remainder(after suffix: Key, including: Bool, reverse: Bool) -> [KeyRange] {
     streams.map { stream in
       let key = stream.prefix + suffix
@@ -42,12 +43,13 @@ struct CompositeScan: Sendable {
 /// A composite index that serves a query.
 struct CompositeChoice {
   var plan: QueryPlan
-  /// Whether it gives all equalities, so that hardly an entry is read in vain.
+  /// Whether it covers all equalities, so that almost every entry is a result.
   var isWhole: Bool
 }
 
 extension Planner {
-  /// The best composite index for the query in a collection, or a group for nil; nil if none serves.
+  /// The best composite index for a query in a collection, or in a collection group for nil; nil if none
+  /// serves.
   func composite(
     in collection: ResourcePath?, _ id: String, _ alternatives: [[FilterTerm]]
   ) -> CompositeChoice? {
@@ -62,7 +64,7 @@ extension Planner {
       use(index, fixed, orders).map { (index, $0) }
     }.max { $0.1.fixed < $1.1.fixed }
     guard let (index, use) = best else { return nil }
-    // Without an order an intersection is as good as an index that leaves something out.
+    // Without an order, an intersection is as good as an index that omits fields.
     let isWhole = fixed.allSatisfy { $0.count == use.fixed }
     if orders.isEmpty, collection != nil, !isWhole || use.fixed < 2 { return nil }
     var scan = CompositeScan(index: index, collection: collection, fixed: use.fixed, streams: [])
@@ -81,7 +83,7 @@ extension Planner {
       plan: QueryPlan(source: source, arrangement: .exact, reverse: use.reverse), isWhole: isWhole)
   }
 
-  /// How an index serves; nil if it does not.
+  /// The number of fixed fields and the direction in which an index serves; nil if it does not.
   private func use(
     _ numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
   ) -> (fixed: Int, reverse: Bool)? {
@@ -98,7 +100,7 @@ extension Planner {
     return (fixed, reverse)
   }
 
-  /// Narrows a range to what lies between the cursors, as far as their values are exact.
+  /// Narrows a range to the entries between the cursors, as far as their values are exact.
   private func narrow(
     _ range: inout KeyRange, behind prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
   ) {
@@ -113,13 +115,13 @@ extension Planner {
     }
   }
 
-  /// A cursor's values as they stand in entries behind what is fixed; nil if none can be used.
+  /// A cursor's encoded values after the fixed ones; nil if none can be used.
   private func bytes(of cursor: Cursor, _ scan: CompositeScan, _ common: FixedFields) -> [UInt8]? {
     var bytes: [UInt8] = []
     var part = scan.fixed
     for (order, value) in zip(query.orders, cursor.values) {
       if let known = common.values[order.field] {
-        // Of the documents that have another value none matches; where the cursor stands among them does not matter.
+        // Documents with another value do not match, so the cursor's position among them does not matter.
         guard known == IndexValue.encode(value), IndexValue.isExact(value) else { break }
         continue
       }
@@ -149,11 +151,11 @@ extension Planner {
   }
 }
 
-/// The fields that one alternative of a query's conditions fixes.
+/// The fields that one alternative of a filter fixes.
 struct FixedFields {
-  /// Fields that equal a value, by its bytes.
+  /// Fields that equal a value, by encoded value.
   private(set) var values: [FieldPath: [UInt8]] = [:]
-  /// Arrays that hold an element.
+  /// Arrays that contain an element, by encoded element.
   private(set) var elements: [FieldPath: [UInt8]] = [:]
 
   init(_ terms: [FilterTerm]) {
@@ -169,7 +171,7 @@ struct FixedFields {
     }
   }
 
-  /// The fields that all alternatives fix to one value, which the index represents whole.
+  /// The fields that all alternatives fix to one value that the index represents exactly.
   init(commonTo alternatives: [FixedFields]) {
     for (field, bytes) in alternatives.first?.values ?? [:]
     where bytes.count < IndexValue.truncationLength && alternatives.allSatisfy({ $0.values[field] == bytes })
@@ -179,7 +181,7 @@ struct FixedFields {
   }
 
   private mutating func add(_ field: FieldPath, _ value: Value) {
-    // Of two values for one field either serves: no document has both.
+    // A document cannot have two values of a field, so either one serves.
     if values[field] == nil { values[field] = IndexValue.encode(value) }
   }
 
@@ -189,7 +191,7 @@ struct FixedFields {
     (part.mode == .contains ? elements : values)[part.field] != nil
   }
 
-  /// A fixed field's value as it stands in entries.
+  /// A fixed field's encoded value in entries.
   func bytes(of part: CompositeIndex.Part) -> [UInt8] {
     let bytes = (part.mode == .contains ? elements : values)[part.field] ?? []
     return part.mode == .descending ? bytes.map { ~$0 } : bytes
@@ -197,14 +199,14 @@ struct FixedFields {
 }
 
 extension KeyRange {
-  /// Narrows a range behind a prefix to values between bounds that are given as ascending.
+  /// Narrows a range after a prefix to values between bounds, which are given ascending.
   fileprivate mutating func narrow(_ prefix: Key, _ bounds: KeyRange, _ mode: CompositeIndex.Mode) {
     guard mode == .descending else {
       narrow(from: prefix + bounds.start)
       narrow(to: bounds.end.map { prefix + $0 })
       return
     }
-    // No encoding is a prefix of another, so that what is not below a bound is, inverted, not above it.
+    // No encoding is a prefix of another. So a value that is not below a bound is, inverted, not above it.
     if !bounds.start.isEmpty {
       narrow(to: KeyRange.successor(ofPrefix: prefix + bounds.start.map { ~$0 }))
     }

@@ -1,4 +1,4 @@
-// A plan's indexes in the product's words.
+// Describes a plan's indexes in Firebase's format.
 
 import FirestoreModel
 import OrderedStore

@@ -1,15 +1,15 @@
-// Between which names and values a query's conditions and cursors keep its results.
+// Bounds on the names and values of a query's results, from its filter and cursors.
 //
-// Invariant: every result lies inside of the bounds; not everything inside is a result.
+// Invariant: every result is within the bounds; a document within them may not match.
 
 import FirestoreModel
 import OrderedStore
 
 extension PreparedQuery {
-  /// The names between which every result's lies, given the conditions' alternatives that something may meet.
+  /// The bounds of all results' names, given the alternatives that can match.
   func nameBounds(_ alternatives: [[FilterTerm]]) -> NameBounds {
     var bounds = NameBounds()
-    // Inclusive; the matcher decides.
+    // Inclusive; the matcher decides about the bounds themselves.
     func narrow(_ value: Value?, isLower: Bool) {
       guard case .reference(let name)? = value, name.database == normalized.parent.database else { return }
       if isLower { bounds.narrow(from: name.path) } else { bounds.narrow(through: name.path) }
@@ -33,7 +33,7 @@ extension PreparedQuery {
     return bounds
   }
 
-  /// The encoded values between which the first order field of every result lies.
+  /// The bounds of the encoded values of all results' first order field.
   func valueBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
     var bounds = KeyRange(start: [], end: nil)
     if alternatives.count == 1 { bounds = KeyRange(ofValues: order.field, meeting: alternatives[0]) }
@@ -59,10 +59,10 @@ extension PreparedQuery {
 }
 
 extension KeyRange {
-  /// The encoded values between which conditions that are all to be met keep a field.
+  /// The bounds of a field's encoded values under terms that must all match.
   init(ofValues field: FieldPath, meeting terms: [FilterTerm]) {
     self.init(start: [], end: nil)
-    // Inclusive where a cut value ties with its neighbours; the matcher decides.
+    // Inclusive where a truncated value may equal its neighbors; the matcher decides.
     for case .field(let filter) in terms where filter.field == field {
       let key = IndexValue.encode(filter.value)
       switch filter.op {
@@ -82,16 +82,16 @@ extension KeyRange {
     }
   }
 
-  /// Moves the start up to a key.
+  /// Raises the start to a key.
   mutating func narrow(from key: Key) { if start.lexicographicallyPrecedes(key) { start = key } }
 
-  /// Moves the end down to a key; nil for no bound.
+  /// Lowers the end to a key; nil for no bound.
   mutating func narrow(to key: Key?) {
     guard let key else { return }
     if end.map({ key.lexicographicallyPrecedes($0) }) ?? true { end = key }
   }
 
-  /// Keeps what lies between two keys, both included; nothing outside of the range, also where there is nothing between.
+  /// Narrows the range to the keys between two keys, inclusive. An empty result stays within the range.
   mutating func narrow(from lower: Key?, through upper: Key?) {
     let first = start
     if let lower { narrow(from: lower) }

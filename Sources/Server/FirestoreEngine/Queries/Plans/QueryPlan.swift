@@ -1,51 +1,53 @@
-// How a query will be answered: from which rows, in which order they come, and what a transaction locks for it.
+// Plans a query: the rows to read, their order, and the ranges that a transaction locks.
 //
-// Preference: documents by name; a composite index that gives all equalities and the order; equalities (also array membership, and their alternatives) by intersecting index
-// entries; else a composite index that gives the order and some of the equalities; else the index of the first order
-// field; else the rows of the collection. Where the rows do not come in the query's order and it matters, results are
-// sorted in memory. Whatever comes is checked against the whole query, so a plan may give too much, but never too little.
+// Preference: documents by name; a composite index with all equalities and the order; equalities and array
+// membership by intersecting index entries; a composite index with the order and some equalities; the index
+// of the first order field; the rows of the collection. If the rows are not in the query's order and the
+// order matters, results are sorted in memory. Every candidate is matched against the complete query. So a
+// plan may read too much, but never too little.
 
 import FirestoreModel
 import OrderedStore
 
 /// A query's plan.
 struct QueryPlan: Sendable {
-  /// Where candidates come from.
+  /// The source of candidates.
   enum Source: Sendable {
     /// Nothing can match.
     case nothing
     /// Documents by name.
     case names([ResourcePath])
-    /// The documents of a collection whose ids stand under all prefixes of one of the lists, in the order of ids.
+    /// The documents of a collection whose ids have entries under all prefixes of one of the lists, in id
+    /// order.
     case entries(ResourcePath, prefixes: [[Key]], ids: KeyRange)
-    /// A collection's documents in the order of one field: the entries of a range after a prefix.
+    /// A collection's documents in the order of one field: index entries in a range, after a prefix.
     case index(ResourcePath, prefix: Key, KeyRange)
-    /// A composite index's entries, in the query's order.
+    /// The entries of a composite index, in the query's order.
     case composite(CompositeScan)
     /// Document rows of a range.
     case rows(KeyRange)
     /// Group rows of a range.
     case group(KeyRange)
-    /// The documents below a parent, by name.
+    /// The documents below a parent, in name order.
     case subtree(ResourcePath, NameBounds)
   }
 
-  /// How far the candidates' order is the query's.
+  /// How the candidates are ordered.
   enum Arrangement: Sendable {
-    /// Entirely, as far as it matters.
+    /// In the query's order, as far as it matters.
     case exact
-    /// In the first field; documents with one value of it are neighbours.
+    /// By the first order field; documents with one value are adjacent.
     case runs
-    /// Not at all.
+    /// In another order.
     case unordered
   }
 
   var source: Source
   var arrangement: Arrangement
-  /// Whether candidates are read from the end.
+  /// Whether candidates are read backwards.
   var reverse: Bool
 
-  /// What the plan may read: what a transaction locks before it does.
+  /// The ranges that the plan may read, which a transaction locks first.
   var ranges: [KeyRange] {
     switch source {
     case .nothing, .names: []
@@ -63,12 +65,12 @@ struct QueryPlan: Sendable {
   }
 }
 
-/// Makes plans.
+/// Plans queries.
 struct Planner {
   let query: PreparedQuery
-  /// The indexes that there are.
+  /// The indexes of the database.
   let indexes: IndexSet
-  /// The version that is read.
+  /// The version to read.
   let version: Version
   var normalized: NormalizedQuery { query.normalized }
 
@@ -78,12 +80,12 @@ struct Planner {
     self.version = version
   }
 
-  /// The conditions' alternatives that something may meet.
+  /// The filter's alternatives that can match.
   var alternatives: [[FilterTerm]] {
     normalized.disjunctions.filter { !$0.contains(where: Planner.isImpossible) }
   }
 
-  /// The plan of the query. `isCommon` tells whether an index prefix has many entries.
+  /// Plans the query. `isCommon` returns whether an index prefix has many entries.
   func plan(isCommon: (Key) throws -> Bool) rethrows -> QueryPlan {
     let alternatives = alternatives
     let reverse = query.orders.first?.direction == .descending
@@ -131,7 +133,8 @@ struct Planner {
       let entries = QueryPlan(
         source: .entries(path, prefixes: prefixes, ids: ids), arrangement: isExact ? .exact : .unordered,
         reverse: isExact && reverse)
-      // With a limit, reading the order's index and leaving out what does not match beats sorting a large set.
+      // With a limit, reading the order's index and dropping documents that do not match is cheaper than
+      // sorting many.
       let readsMuch =
         try query.limit != nil && query.needsOrder && query.nameDirection == nil
         && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
@@ -161,7 +164,7 @@ struct Planner {
 
   // MARK: Terms
 
-  /// The fields whose entries an intersection reads, in the order of the query's conditions.
+  /// The fields whose entries an intersection reads, in the order of the filter.
   var intersected: [(field: FieldPath, isElement: Bool)] {
     guard case .collection(let path) = query.scope else { return [] }
     return alternatives.joined().compactMap { term in
@@ -171,7 +174,7 @@ struct Planner {
     }
   }
 
-  /// Whether no document meets a term.
+  /// Whether no document can match a term.
   static func isImpossible(_ term: FilterTerm) -> Bool {
     guard case .field(let filter) = term else { return false }
     switch filter.op {
@@ -182,7 +185,7 @@ struct Planner {
     }
   }
 
-  /// The index prefix under which everything that meets a term stands; nil if there is none.
+  /// The prefix of the index entries of all documents that match a term; nil if there is none.
   private func entryPrefix(of term: FilterTerm, in path: ResourcePath) -> Key? {
     func entry(_ field: FieldPath, _ kind: FirestoreKeyLayout.EntryKind, _ value: Value) -> Key {
       FirestoreKeyLayout.index(field, kind, of: path) + IndexValue.encode(value)
@@ -201,7 +204,7 @@ struct Planner {
     }
   }
 
-  /// The documents that the query asks for by name; nil unless every alternative does.
+  /// The documents that the query requests by name; nil unless every alternative names one.
   func names(_ alternatives: [[FilterTerm]]) -> [ResourcePath]? {
     var names: [ResourcePath] = []
     var seen: Set<ResourcePath> = []
@@ -221,7 +224,7 @@ struct Planner {
 
   // MARK: Bounds
 
-  /// The encoded ids between which every result's lies, in a collection.
+  /// The bounds of the encoded ids of all results in a collection.
   private func idBounds(_ alternatives: [[FilterTerm]], in collection: ResourcePath) -> KeyRange {
     var bounds = KeyRange(start: [], end: nil)
     let names = query.nameBounds(alternatives)
@@ -234,7 +237,7 @@ struct Planner {
     return bounds
   }
 
-  /// The encoded values between which the conditions keep an order field.
+  /// The bounds of an order field's encoded values under the filter.
   func filterBounds(_ order: StructuredQuery.Order, _ alternatives: [[FilterTerm]]) -> KeyRange {
     alternatives.count == 1
       ? KeyRange(ofValues: order.field, meeting: alternatives[0]) : KeyRange(start: [], end: nil)

@@ -1,40 +1,40 @@
-// The documents that a plan's source gives, one after another. Index entries are read a batch ahead, documents when
-// their turn comes.
+// Reads the candidates of a plan: documents that may match. Index entries are read a batch ahead, documents
+// one by one.
 //
-// Invariant: what was read is noted for the transaction's validation; entries whose document does not exist (there
-// are none in one snapshot) are passed over.
+// Invariant: rows that are read are recorded for the transaction's validation. Entries without a document are
+// skipped; a snapshot has none.
 
 import FirestoreModel
 import OrderedStore
 
-/// A document that may be a result.
+/// A document that may match.
 struct Candidate {
   var document: StoredDocument
-  /// The encoding of the first order field, for sources in its order.
+  /// The encoded first order field, for sources in its order.
   var value: ArraySlice<UInt8> = []
-  /// The index entry that led here, for sources that are one index; of a composite one the part behind what the query
-  /// fixes.
+  /// The index entry that led to the document, for sources that are one index; of a composite index the part
+  /// after the fixed values.
   var entry: Key = []
 }
 
-/// Where a source is read on.
+/// Where a scan continues.
 enum ScanPosition: Sendable {
   case start
-  /// Behind a document, for sources in the order of names, and for names.
+  /// After a document, for sources in name order, and for names.
   case after(StoredDocument)
-  /// At the keys of a range, for sources that are one range.
+  /// In a range, for sources that are one range.
   case range(KeyRange)
-  /// At these ids of each intersection, for sources that are some; nil where one has ended.
+  /// At the ids of each intersection; nil for one that has ended.
   case ids([KeyRange?])
-  /// Behind a path, for walks over a subtree.
+  /// After a path, for walks over a subtree.
   case path(ResourcePath)
-  /// At the entries of the ranges of a composite index.
+  /// In the ranges of a composite index.
   case ranges([KeyRange])
 }
 
 /// Reads a plan's source.
 struct Candidates {
-  /// What the next candidate is made of.
+  /// A candidate that was read ahead.
   private enum Ahead {
     case document(StoredDocument)
     case row(DocumentName, Key, value: ArraySlice<UInt8>, entry: Key)
@@ -50,7 +50,7 @@ struct Candidates {
   private var ahead: [Ahead] = []
   private var position = 0
   private var batch: Int
-  /// Where ranges are read on; nil at the end.
+  /// The rest of the range; nil at the end.
   private var rest: KeyRange?
   private var names: ArraySlice<ResourcePath> = []
   private var ids: IDUnion
@@ -58,17 +58,17 @@ struct Candidates {
   private var composite: CompositeUnion?
   private var walked: ResourcePath?
   private var isWalkDone = false
-  /// The document rows that were looked at, if they are recorded.
+  /// The document rows that were read, if they are recorded.
   private(set) var keys: [Key] = []
 
-  /// - Parameter expected: how many candidates are likely to be wanted.
+  /// - Parameter expected: the number of candidates that are likely to be needed.
   init(
     _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from place: ScanPosition = .start,
     expecting expected: Int, recordsKeys: Bool = false,
     budget: ScanBudget = ScanBudget(rows: EngineLimits.maximumScanRows)
   ) {
     self.budget = budget
-    // One more, since a page that begins behind a document meets that document first.
+    // One more, since a page that starts after a document reads that document first.
     batch = min(max(expected + 1, 16), 256)
     self.plan = plan
     self.database = database
@@ -123,10 +123,10 @@ struct Candidates {
     }
   }
 
-  /// The part of the plan's range that has not been read; nil if there is none.
+  /// The part of the plan's range that was not read; nil at the end.
   var unread: KeyRange? { rest }
 
-  /// Where to read on after a pause; nil if the end was reached.
+  /// Where to continue after a pause; nil if the end was reached.
   var pause: ScanPosition? {
     guard isPaused else { return nil }
     return switch plan.source {
@@ -138,7 +138,7 @@ struct Candidates {
     }
   }
 
-  /// Whether it is time to pause: what may be read is spent, and something is left.
+  /// Whether to pause: the budget is exhausted and rows remain.
   private var mustPause: Bool {
     guard hasBegun, budget.isExhausted else { return false }
     return switch plan.source {
@@ -170,7 +170,7 @@ struct Candidates {
     }
   }
 
-  /// Reads the next batch; false at the end, or at a pause.
+  /// Reads the next batch. Returns false at the end, or at a pause.
   private mutating func fill() throws -> Bool {
     if mustPause { isPaused = true }
     if isPaused { return false }
@@ -274,7 +274,7 @@ struct Candidates {
     return !paths.isEmpty
   }
 
-  /// The next keys of `rest`.
+  /// The next keys of the range.
   private mutating func nextKeys() throws -> [Key] {
     guard let range = rest, !range.isEmpty else { return [] }
     var found: [Key] = []
@@ -314,11 +314,11 @@ struct Candidates {
     return !found.isEmpty || hasRest
   }
 
-  /// Whether something of the range is left to be read.
+  /// Whether a part of the range remains.
   private var hasRest: Bool { rest.map { !$0.isEmpty } ?? false }
 }
 
 extension KeyRange {
-  /// Whether no key lies inside.
+  /// Whether the range contains no key.
   var isEmpty: Bool { end.map { !start.lexicographicallyPrecedes($0) } ?? false }
 }

@@ -1,11 +1,11 @@
-// The entries of a composite index that one of several ranges gives, each document's once, in the order of what follows
-// the ranges' prefixes: a merge.
+// Merges several ranges of a composite index: each document's entry once, in the order of the keys after the
+// ranges' prefixes.
 
 import OrderedStore
 
-/// Reads ranges of a composite index side by side.
+/// Reads several ranges of a composite index in one merge.
 struct CompositeUnion {
-  /// An entry, and where in its key the part begins that orders it.
+  /// An entry, and the offset in its key of the part that orders it.
   struct Entry {
     var row: CompositeRow
     var start: Int
@@ -13,12 +13,12 @@ struct CompositeUnion {
     var suffix: ArraySlice<UInt8> { row.key[start...] }
   }
 
-  /// What a search for the next entry gives.
+  /// The result of a search for the next entry.
   enum Step {
     case entry(Entry)
-    /// There are no more.
+    /// No entry remains.
     case end
-    /// What may be read is spent.
+    /// The scan budget is exhausted.
     case paused
   }
 
@@ -28,7 +28,7 @@ struct CompositeUnion {
     var rest: KeyRange?
     var ahead: ArraySlice<CompositeRow> = []
     var batch = 16
-    /// Whether the last read found nothing and did not come to the end.
+    /// Whether the last read found nothing before the budget was exhausted.
     var isPaused = false
   }
 
@@ -49,11 +49,11 @@ struct CompositeUnion {
     streams = zip(scan.streams, ranges).map { Stream(start: $0.prefix.count, whole: $1, rest: $1) }
   }
 
-  /// What is left of each range.
+  /// The remaining part of each range.
   var remainders: [KeyRange] {
     streams.map { stream in
       guard let next = stream.ahead.first?.key else { return stream.rest ?? KeyRange(start: [], end: []) }
-      // From the next entry on, which was read ahead only.
+      // The next entry was only read ahead, so it remains.
       return reverse
         ? KeyRange(start: stream.whole.start, end: next.successor)
         : KeyRange(start: next, end: stream.whole.end)
@@ -65,7 +65,7 @@ struct CompositeUnion {
     var least: Entry?
     for place in streams.indices {
       guard let row = try head(place) else {
-        // What this one gives next may come before what the others have.
+        // The next entry of this range may precede those of the others.
         if streams[place].isPaused { return .paused }
         continue
       }

@@ -1,10 +1,10 @@
-// Small scans over a view: the building blocks of plans and listings.
+// Scans of index keys: streams, intersections and unions of document ids.
 
 import FirestoreModel
 import OrderedStore
 
 extension ReadView {
-  /// The first key of a range, or the last if read backwards; nil if it is empty.
+  /// The first key of a range, or the last if reversed; nil if the range is empty.
   func firstKey(in range: KeyRange, reverse: Bool = false) throws -> Key? {
     var found: Key?
     try scan(range, reverse: reverse) { key, _, _ in
@@ -16,14 +16,14 @@ extension ReadView {
 }
 
 extension KeyRange {
-  /// The part of the range that a scan has yet to visit after `key`.
+  /// The part of the range that a scan has not visited after `key`.
   func remainder(after key: Key, reverse: Bool) -> KeyRange {
     reverse ? KeyRange(start: start, end: key) : KeyRange(start: key.successor, end: end)
   }
 }
 
 extension Array where Element == UInt8 {
-  /// The least key above this one.
+  /// The smallest key above this one.
   var successor: Key { self + [0] }
 
   /// Whether these bytes begin with others.
@@ -32,32 +32,32 @@ extension Array where Element == UInt8 {
   }
 }
 
-/// What a search for the next id gives.
+/// The result of a search for the next id.
 enum IDStep: Equatable {
   case id([UInt8])
-  /// There are no more.
+  /// No id remains.
   case end
-  /// None before this one, in scan order; what may be read is spent.
+  /// The scan budget is exhausted; no id precedes this one in scan order.
   case paused([UInt8])
 }
 
-/// The ids under one index prefix (all entries with one value of one field), in order, with seeks.
+/// The document ids under one index prefix (all entries with one value of one field), in order, with seeks.
 struct EntryStream {
   private let prefix: Key
   private let whole: KeyRange
   private let reverse: Bool
   private let view: any ReadView
   private let budget: ScanBudget
-  /// Encoded ids read ahead, in scan order.
+  /// Encoded ids that were read ahead, in scan order.
   private var buffer: [[UInt8]] = []
   private var position = 0
-  /// Where to read on; nil at the end.
+  /// The rest of the range; nil at the end.
   private var rest: KeyRange?
   private var batch = 8
-  /// The id at which the last read stopped, if it found nothing and did not come to the end.
+  /// The id at which the last read stopped, if it found nothing before the end.
   private var pause: [UInt8]?
 
-  /// - Parameter ids: bounds on the encoded id, which follows the prefix.
+  /// - Parameter ids: bounds of the encoded id, which follows the prefix.
   init(_ view: any ReadView, _ budget: ScanBudget, prefix: Key, ids: KeyRange, reverse: Bool) {
     self.view = view
     self.budget = budget
@@ -68,7 +68,7 @@ struct EntryStream {
     rest = whole
   }
 
-  /// The next id, or the next that is not before `target` in scan order.
+  /// The next id; with `target`, the next that does not precede it in scan order.
   mutating func next(notBefore target: [UInt8]? = nil) throws -> IDStep {
     while true {
       while position < buffer.count {
@@ -78,8 +78,8 @@ struct EntryStream {
         return .id(id)
       }
       if let target, var range = rest {
-        // What is asked for lies beyond what was read ahead: seek instead of reading through, and read little, since
-        // the next step is likely to be another seek.
+        // The target is beyond the ids read ahead: seek, and read little, since another seek is likely to
+        // follow.
         batch = 4
         let key = prefix + target
         if reverse {
@@ -124,14 +124,14 @@ struct EntryStream {
   }
 }
 
-/// The ids that stand under every one of several index prefixes, in order: a zig-zag merge, whose cost is that of the
+/// The document ids under all of several index prefixes, in order: a zig-zag merge. Its cost is that of the
 /// rarest prefix.
 struct IndexIntersection {
   private var streams: [EntryStream]
   private let budget: ScanBudget
   private let reverse: Bool
-  /// Where the search stands that was paused: its candidate, how many streams have it, and which is to be asked next. If
-  /// none has it, the one to be asked has nothing up to there.
+  /// The state of a paused search: the candidate, the number of streams that contain it, and the next stream.
+  /// If no stream contains it, the next stream has no id before it.
   private var paused: (candidate: [UInt8], agreed: Int, index: Int)?
 
   init(
@@ -150,7 +150,7 @@ struct IndexIntersection {
     paused = nil
     var steps = 0
     while agreed < streams.count {
-      // After a whole round the candidate is another.
+      // After a complete round the candidate has changed.
       if steps > streams.count, budget.isExhausted, let candidate {
         paused = (candidate, agreed, index)
         return .paused(candidate)
@@ -171,10 +171,10 @@ struct IndexIntersection {
   }
 }
 
-/// The ids that one of several intersections gives, each once, in order: a merge.
+/// The ids of several intersections, each once, in order: a merge.
 struct IDUnion {
   private var parts: [IndexIntersection]
-  /// Where each part stands; nil where it has to be asked.
+  /// The next id of each part; nil if it has to be read.
   private var heads: [IDStep?]
   private var last: [UInt8]?
   private let reverse: Bool
@@ -185,7 +185,7 @@ struct IDUnion {
     heads = Array(repeating: nil, count: parts.count)
   }
 
-  /// Where to read each part on, within the bounds it has; nil where it has ended.
+  /// Where each part continues, within its bounds; nil if it has ended.
   func bounds(within whole: [KeyRange?]) -> [KeyRange?] {
     zip(heads, whole).map { head, range -> KeyRange? in
       guard let range else { return nil }
@@ -219,7 +219,7 @@ struct IDUnion {
       case .end, nil: break
       }
     }
-    // A part that was paused before the least id may still give a lesser one, or the same.
+    // A part that paused before the smallest id may still return a smaller or equal one.
     if let pause, least.map({ first(pause, $0) == pause }) ?? true { return .paused(pause) }
     guard let least else { return .end }
     for index in parts.indices where heads[index] == .id(least) { heads[index] = nil }
@@ -227,7 +227,7 @@ struct IDUnion {
     return .id(least)
   }
 
-  /// Which of two comes first in scan order.
+  /// Which of two ids comes first in scan order.
   private func first(_ id: [UInt8], _ other: [UInt8]?) -> [UInt8] {
     guard let other else { return id }
     return (reverse ? id.lexicographicallyPrecedes(other) : other.lexicographicallyPrecedes(id)) ? other : id

@@ -1,9 +1,9 @@
-// What a query's answer took: rows looked at, counted where they are read.
+// Counts the rows that a query reads.
 
 import FirestoreModel
 import OrderedStore
 
-/// The rows that were looked at.
+/// The number of rows that were read.
 struct ReadCost: Sendable {
   /// Index and group entries.
   var entries = 0
@@ -15,13 +15,13 @@ struct ReadCost: Sendable {
     a.documents += b.documents
   }
 
-  /// Counts a row by its key.
+  /// Counts a row by the first byte of its key.
   fileprivate mutating func note(_ space: UInt8?) {
     if space == FirestoreKeyLayout.documents { documents += 1 } else { entries += 1 }
   }
 }
 
-/// A view that counts what is read through it. Used inside one read.
+/// A view that counts the rows read through it, during one read.
 final class CountingView: ReadView {
   private let view: any ReadView
   private(set) var cost = ReadCost()

@@ -1,28 +1,29 @@
-// How much one look at the store may read before it lets others have the thread.
+// Bounds how much one read from the store may scan before it yields its thread.
 //
-// Invariant: whoever pauses when it is spent has got further than where it began, so that a scan that finds nothing ends
-// all the same.
+// Invariant: a scan that pauses when the budget is exhausted has made progress, so a scan that matches
+// nothing ends too.
 
-/// What a scan may still read.
+/// The remaining budget of a read.
 final class ScanBudget {
   private var rows: Int
   private var bytes: Int
-  /// What was read so far.
+  /// The rows scanned so far.
   private(set) var consumedRows = 0
 
-  /// - Parameter rows: rows and index entries, all scans together.
+  /// - Parameter rows: maximum rows and index entries of all scans together.
   init(rows: Int, bytes: Int = EngineLimits.maximumScanBytes) {
     self.rows = rows
     self.bytes = bytes
   }
 
-  /// Whether nothing more should be read now.
+  /// Whether the budget is exhausted.
   var isExhausted: Bool { rows <= 0 || bytes <= 0 }
 
-  /// The keys without anything at a view's version that one scan may go over: some at least, so that it gets further.
+  /// Maximum keys without a value at the view's version that one scan may pass; at least 16, so that it makes
+  /// progress.
   var maximumHiddenKeys: Int { max(rows, 16) }
 
-  /// Counts what was read.
+  /// Charges scanned rows and bytes.
   func consume(_ rows: Int, bytes: Int = 0) {
     self.rows -= rows
     consumedRows += rows

@@ -1,7 +1,8 @@
-// Everything below a parent in name order, and what exists only as a parent of something.
+// Walks the documents below a parent in name order, and finds missing documents that have documents below
+// them.
 //
-// Document rows are grouped by parent, so name order over a whole subtree is a merge: the documents of one level, and
-// below each the documents under it. Both are found by seeks; what lies between is never read.
+// Document rows are grouped by parent. So name order over a subtree is a merge of one level's documents and,
+// below each, the documents under it. Seeks find both, without reading the rows between.
 
 import FirestoreModel
 import OrderedStore
@@ -11,9 +12,8 @@ struct SubtreeWalk {
   let view: any ReadView
   let database: DatabaseName
 
-  /// The ids of collections under a parent that hold a document, existing or only implied, above `after`.
-  ///
-  /// Returns true from `visit` to go on.
+  /// Visits the ids above `after` of the collections under a parent that contain a document at any depth,
+  /// until `visit` returns false.
   func collectionIDs(of parent: ResourcePath, after: String?, _ visit: (String) throws -> Bool) throws {
     var last = after
     while let next = try nextCollection(of: parent, after: last) {
@@ -23,7 +23,7 @@ struct SubtreeWalk {
   }
 
   private func nextCollection(of parent: ResourcePath, after last: String?) throws -> String? {
-    // A collection has direct documents, or it has documents below documents that do not exist.
+    // A collection contains documents, or missing documents that have documents below them.
     let direct = try nextSegment(FirestoreKeyLayout.children(of: parent), after: last)
     let below = try nextSegment(FirestoreKeyLayout.subtree(of: parent), after: last)
     guard let direct else { return below }
@@ -31,7 +31,7 @@ struct SubtreeWalk {
     return ResourceID.compare(direct, below) == .descending ? below : direct
   }
 
-  /// The least segment that follows a prefix in document rows, above `last`.
+  /// The smallest segment above `last` that follows a prefix in document rows.
   private func nextSegment(_ prefix: Key, after last: String?) throws -> String? {
     let whole = KeyRange(prefix: prefix)
     // Segments begin with 02 or 03; 01 ends a path.
@@ -47,24 +47,26 @@ struct SubtreeWalk {
     return decoder.segment()
   }
 
-  /// The ids of documents in a collection with something below them, existing or not, above `after`.
+  /// The smallest id above `last` of a document, existing or missing, with documents below it.
   func nextParent(in collection: ResourcePath, after last: String?) throws -> String? {
     try nextSegment(FirestoreKeyLayout.subtree(of: collection), after: last)
   }
 
-  /// The least id above `last` of a document row in a collection.
+  /// The smallest id above `last` of an existing document in a collection.
   func nextDocument(in collection: ResourcePath, after last: String?) throws -> String? {
     try nextSegment(FirestoreKeyLayout.collection(collection), after: last)
   }
 
-  /// Visits all documents below a parent in name order, from `start` on, at every depth; false from `visit` stops.
+  /// Visits all documents below a parent in name order, from `start` on, at every depth, until `visit`
+  /// returns false.
   func documents(
     below parent: ResourcePath, from start: ResourcePath?, _ visit: (ResourcePath) throws -> Bool
   ) throws {
     _ = try walk(parent, start, visit)
   }
 
-  /// Visits the document at a path, if there is one, and all below it; of a collection's path, all in it and below.
+  /// Visits the document at a path, if it exists, and all documents below it; for a collection's path, all
+  /// documents in it and below.
   func documents(at path: ResourcePath, _ visit: (ResourcePath) throws -> Bool) throws {
     if !path.count.isMultiple(of: 2) {
       _ = try walkCollection(path, nil, visit)
@@ -76,7 +78,7 @@ struct SubtreeWalk {
   private func walk(
     _ parent: ResourcePath, _ start: ResourcePath?, _ visit: (ResourcePath) throws -> Bool
   ) throws -> Bool {
-    // `start` prunes: whole collections and documents before it are passed by a seek.
+    // `start` prunes: a seek passes all collections and documents before it.
     let depth = parent.count
     var collection: String?
     if let start, start.count > depth {
