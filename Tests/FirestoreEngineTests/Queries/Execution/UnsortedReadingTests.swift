@@ -308,7 +308,7 @@ import Testing
     try await fixture.set("c/d", ["n": 1])
   }
 
-  // MARK: Listeners that start over
+  // MARK: Reloaded targets
 
   private static func fill(_ fixture: EngineFixture, _ ids: Range<Int>, odd: Value) async throws -> Timestamp
   {

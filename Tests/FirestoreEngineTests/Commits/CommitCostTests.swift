@@ -1,4 +1,4 @@
-// Limits on the work of one commit: each document is checked once, whatever the number of writes. Work that
+// Limits on the cost of one commit: each document is checked once, whatever the number of writes. Work that
 // is repeated for each write counts against `maximumCommitCost`.
 
 import FirestoreModel
@@ -20,7 +20,7 @@ private struct RecordingPolicy: AccessPolicy {
   }
 }
 
-@Suite("The work of a commit", .timeLimit(.minutes(5))) struct CommitWorkTests {
+@Suite("Cost of a commit", .timeLimit(.minutes(5))) struct CommitCostTests {
   private static let rejection =
     "The writes of the commit go over more than 1048576 bytes of documents and their index entries, with 16 for each "
     + "field or element that a write goes over again. Split it into several commits."
@@ -74,7 +74,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d")?["f1"] == 29)
   }
 
-  @Test("documents that a commit only verifies count as work")
+  @Test("documents that a commit only verifies add to its cost")
   func documents() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 50_000))
@@ -139,7 +139,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.check().automaticEntries == 40 * 51)
   }
 
-  @Test("unchanged index entries count as work and are encoded once")
+  @Test("unchanged index entries add to the cost and are encoded once")
   func staying() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let writes = try entryWrites(fixture)
@@ -197,7 +197,7 @@ private struct RecordingPolicy: AccessPolicy {
     }
   }
 
-  @Test("a policy receives each write's document before and after, and these copies count as work")
+  @Test("a policy receives each write's document before and after, and these copies add to the cost")
   func steps() async throws {
     let policy = RecordingPolicy()
     let store = try MemoryStore()

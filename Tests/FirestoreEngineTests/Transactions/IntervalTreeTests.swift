@@ -1,4 +1,4 @@
-// The index and the union of key ranges, compared with linear searches.
+// The interval tree and the union of key ranges, compared with linear searches.
 
 import OrderedStore
 import RandomModels
@@ -39,7 +39,7 @@ struct RandomRanges {
   }
 }
 
-@Suite("Range index", .timeLimit(.minutes(10))) struct RangeIndexTests {
+@Suite("Interval tree", .timeLimit(.minutes(10))) struct IntervalTreeTests {
   @Test(
     "a search finds exactly the ranges that contain a key or overlap a range, after any insertions and removals"
   )

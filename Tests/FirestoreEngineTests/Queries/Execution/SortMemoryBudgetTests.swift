@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Memory for sorting", .timeLimit(.minutes(5))) struct SortMemoryTests {
+@Suite("Memory for sorting", .timeLimit(.minutes(5))) struct SortMemoryBudgetTests {
   private struct Disconnected: Error {}
 
   @Test("queries that buffer results for slow clients share one budget and release it however they end")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Random queries over random indexes", .timeLimit(.minutes(10))) struct IndexProgramTests {
+@Suite("Random queries over random indexes", .timeLimit(.minutes(10))) struct IndexPropertyTests {
   private static let count =
     ProcessInfo.processInfo.environment["HEARTH_QUERY_PROGRAMS"].flatMap(Int.init) ?? 2_000
 
