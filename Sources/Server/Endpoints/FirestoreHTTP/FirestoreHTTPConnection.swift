@@ -27,7 +27,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   let service: any PlainHTTPService
   let port: PortLimits
   let memory: MemoryReservation
-  private(set) lazy var inflations = InflationQueue()
+  private(set) lazy var inflations = DecompressionQueue()
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
