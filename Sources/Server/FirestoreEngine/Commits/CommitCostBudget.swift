@@ -2,8 +2,8 @@
 // other writes of the database wait.
 //
 // Invariant: every cost beyond the request itself is charged here, and a cost above one document's size is
-// charged before it is incurred. So a small request cannot block the sequencer for long or use much memory,
-// whatever the store contains.
+// charged before it is incurred. Therefore a small request cannot block the sequencer for long or use much
+// memory, whatever the store contains.
 
 import FirestoreModel
 import OrderedStore

@@ -197,6 +197,7 @@ struct CommitPlan {
 
   /// Computes rows, index entries and the footprint.
   mutating func finish() throws {
+    precondition(footprint.keys.isEmpty && changes.isEmpty, "invariant: a plan is finished once")
     for document in documents {
       footprint.keys.append(document.key)
       // A document that is deleted and created again is a new document, even with equal fields. A document
@@ -237,6 +238,8 @@ struct CommitPlan {
       case (_?, nil): try clear([document.key, group])
       case (nil, nil): break
       }
+      precondition(
+        after.map { $0.name == document.name } ?? true, "invariant: a row's document has the name of its key")
       changes.append(CommittedChange(name: document.name, before: document.before, after: after))
     }
   }
@@ -286,6 +289,10 @@ struct CommitPlan {
   /// Writes all rows and the log record; nothing if no document changes.
   func write(to view: any SequencedTransaction) throws {
     guard !changes.isEmpty else { return }
+    assert(
+      (insertions.map(\.0) + sets.map(\.0) + clears).count
+        == Set(insertions.map(\.0) + sets.map(\.0) + clears).count,
+      "invariant: a commit changes each key once")
     for key in clears { try view.clear(key) }
     for (key, value) in sets { try view.set(key, value) }
     for (key, value) in insertions { try view.insert(key, value) }

@@ -36,6 +36,7 @@ final class CommitRecord: Sendable {
       withUnsafeBytes(of: UInt32(path.bytes.count).bigEndian) { bytes.append(contentsOf: $0) }
       bytes.append(contentsOf: path.bytes)
     }
+    assert((try? decode(bytes)) == changes.map(\.name.path), "invariant: a log record decodes to its changes")
     return bytes
   }
 

@@ -234,6 +234,7 @@ extension FirestoreDatabase {
     try plan.apply(writes)
     if needsDecisions { try plan.authorise(caller, policy) }
     try plan.finish()
+    precondition(plan.results.count == writes.count, "invariant: a commit has a result for each write")
     return plan
   }
 }

@@ -149,6 +149,8 @@ extension FirestoreDatabase {
     let (result, version) = try await rows.read(at: session.version) { view in
       (try body(view), view.version)
     }
+    precondition(
+      session.version.map { $0 == version } ?? true, "invariant: all reads of a session see one version")
     if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
       let transaction = transactions.recordRead(owner, at: version), transaction.hasLostLocks
     {

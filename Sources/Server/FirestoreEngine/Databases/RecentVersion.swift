@@ -5,8 +5,8 @@
 // version of the last second wait for one shared reservation, for at most `EngineLimits.readTimeout` in all.
 // The reservation continues in the background.
 //
-// Invariant: the version is the newest durable one. So a read sees every write acknowledged before it, and a
-// client's read times never decrease.
+// Invariant: the version is the newest durable one. Therefore a read sees every write acknowledged before it,
+// and a client's read times never decrease.
 
 import FirestoreModel
 import OrderedStore

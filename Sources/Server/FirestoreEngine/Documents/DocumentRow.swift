@@ -21,6 +21,7 @@ enum DocumentRow {
     append(document.createTime, to: &row)
     append(document.updateTime, to: &row)
     row.append(contentsOf: document.encoded)
+    assert((try? decode(row, document.name)) != nil, "invariant: a document row decodes to its document")
     return row
   }
 
@@ -29,7 +30,9 @@ enum DocumentRow {
   static func decode(_ row: UnsafeRawBufferPointer, _ name: DocumentName) throws(FirestoreError)
     -> StoredDocument
   {
-    guard row.count >= headerSize, row[0] == format else {
+    guard row.count >= headerSize, row[0] == format,
+      hasName(name, UnsafeRawBufferPointer(rebasing: row[headerSize...]))
+    else {
       throw FirestoreError(.dataLoss, "The stored document \(name) cannot be read.")
     }
     return StoredDocument(
@@ -44,6 +47,37 @@ enum DocumentRow {
       do throws(FirestoreError) { return .success(try decode(bytes, name)) } catch { return .failure(error) }
     }
     return try result.get()
+  }
+
+  /// Whether a `Document` message begins with a name.
+  private static func hasName(_ name: DocumentName, _ message: UnsafeRawBufferPointer) -> Bool {
+    // Field 1, length-delimited.
+    guard message.count > 1, message[0] == 0x0A else { return false }
+    var position = 1
+    var length = 0
+    var shift = 0
+    while position < message.count, shift < 35 {
+      let byte = message[position]
+      position += 1
+      length |= Int(byte & 0x7F) << shift
+      shift += 7
+      if byte & 0x80 == 0 { break }
+    }
+    guard message.count - position >= length else { return false }
+    var rest = message[position..<position + length]
+    func skip(_ text: String) -> Bool {
+      var text = text
+      return text.withUTF8 { bytes in
+        guard rest.count >= bytes.count, rest.prefix(bytes.count).elementsEqual(bytes) else { return false }
+        rest = rest.dropFirst(bytes.count)
+        return true
+      }
+    }
+    guard skip("projects/"), skip(name.database.project), skip("/databases/"), skip(name.database.database),
+      skip("/documents")
+    else { return false }
+    for segment in name.path.segments { guard skip("/"), skip(segment) else { return false } }
+    return rest.isEmpty
   }
 
   private static func append(_ time: Timestamp, to row: inout StoredValue) {

@@ -7,10 +7,13 @@
 //     indexing    05                                                       -> the index state: see IndexState
 //
 // `IndexKeyEncoder` writes the parts. A path ends in 01, which sorts below every segment (02 a number, 03 a
-// string). So the documents of one collection are adjacent, whatever is below them, and everything below a
-// document is one range. Example: `books/b1` at the root is 01 | 01 | 03 "books" 00 01 | 03 "b1" 00 01; its
-// field `n` = 1 is indexed at 02 | 01 | 03 "books" 00 01 | "n" 00 01 00 00 | 01 | 30 BF F0 00 00 00 00 00 00
-// | 03 "b1" 00 01.
+// string). Therefore the documents of one collection are adjacent, whatever is below them, and everything
+// below a document is one range.
+//
+// Example: `books/b1` at the root, and the index entry of its field `n` = 1:
+//
+//     01 | 01 | 03 "books" 00 01 | 03 "b1" 00 01
+//     02 | 01 | 03 "books" 00 01 | "n" 00 01 00 00 | 01 | 30 BF F0 00 00 00 00 00 00 | 03 "b1" 00 01
 //
 // Invariant: document rows of one collection, and group rows, sort by document name.
 

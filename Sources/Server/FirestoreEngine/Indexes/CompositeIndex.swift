@@ -5,9 +5,12 @@
 //
 // The path is encoded as in document rows and a value as in automatic entries, inverted if its order is
 // descending. The name is the document's id, or its complete path in a collection group index; it is inverted
-// if names descend. Example: number 7 over `books` with `genre` ascending and `pages` descending has for
-// `books/b1` {genre: "sf", pages: 1} the row 04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40
-// 0F FF FF FF FF FF FF | FC ~"b1" FF FE.
+// if names descend.
+//
+// Example: the row of `books/b1` {genre: "sf", pages: 1} in index 7 over `books` with `genre` ascending and
+// `pages` descending:
+//
+//     04 | 00 00 00 07 | 01 | 03 "books" 00 01 | 50 "sf" 00 01 | CF 40 0F FF FF FF FF FF FF | FC ~"b1" FF FE
 //
 // Invariant: a document has entries only if it has all fields; an array field gives one entry for each
 // distinct element. Different values may have equal bytes if their encodings reach

@@ -25,6 +25,10 @@ enum IndexEntries {
     var builder = Builder(path, fields: fields.count, limits, budget)
     try builder.add(fields, below: builder.prefix, rules)
     builder.keys.sort { compareKeys($0, $1) < 0 }
+    assert(areAscending(builder.keys), "invariant: a document's index entries are distinct")
+    assert(
+      builder.keys.allSatisfy { FirestoreKeyLayout.documentPath(ofIndexEntry: $0) == path },
+      "invariant: an index entry decodes to its document")
     return builder.keys
   }
 
@@ -142,6 +146,7 @@ enum IndexEntries {
 
   /// The entries to remove and to add to get from one version's entries to another's. Both lists are sorted.
   static func difference(from before: [Key], to after: [Key]) -> (removed: [Key], added: [Key]) {
+    assert(areAscending(before) && areAscending(after), "invariant: index entries are sorted")
     if before.isEmpty { return ([], after) }
     var removed: [Key] = []
     var added: [Key] = []
@@ -163,5 +168,9 @@ enum IndexEntries {
     removed += before[i...]
     added += after[j...]
     return (removed, added)
+  }
+
+  private static func areAscending(_ keys: [Key]) -> Bool {
+    zip(keys, keys.dropFirst()).allSatisfy { compareKeys($0, $1) < 0 }
   }
 }

@@ -1,6 +1,6 @@
 // Brings a database's index entries to the configured indexes, in the background.
 //
-// The work is done in steps, each a separate commit. So writes continue between steps, and a restarted
+// The work is done in steps, each a separate commit. Therefore writes continue between steps, and a restarted
 // process continues at the last completed step.
 //
 // Example: an index on (genre, pages) is added. Phase `building` adds the entries of 128 documents per step.
@@ -8,8 +8,8 @@
 // removes entries that the new configuration lacks. Then the state is `stable`.
 //
 // Invariants
-// 1. A step and the state that records it are one commit in the sequencer. So writes before and after it
-//    maintain exactly the entries that `IndexState` describes.
+// 1. A step and the state that records it are one commit in the sequencer. Therefore writes before and after
+//    it maintain exactly the entries that `IndexState` describes.
 // 2. Every step is bounded in documents, in their bytes and in written bytes, so that no step exceeds the
 //    commit limit; and every step makes progress.
 

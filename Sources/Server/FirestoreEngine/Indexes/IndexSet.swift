@@ -1,8 +1,8 @@
 // The index set: a database's index state, prepared for writes and queries.
 //
-// Invariant: the commit that changes the state's row replaces it in the sequencer. So a sequenced write sees
-// the state of its position in the order. A read at a version sees that state or a later one, and checks
-// versions.
+// Invariant: the commit that changes the state's row replaces it in the sequencer. Therefore a sequenced
+// write sees the state of its position in the order. A read at a version sees that state or a later one, and
+// checks versions.
 
 import FirestoreModel
 import OrderedStore

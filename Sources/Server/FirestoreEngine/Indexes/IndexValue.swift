@@ -1,8 +1,8 @@
 // Encodes values for index entries.
 //
 // A string is truncated at 1,500 bytes. Within a container, bytes after a truncated string would sort before
-// the removed part. So the complete container encoding is truncated instead, at a length below which no
-// string can be truncated.
+// the removed part. Therefore the complete container encoding is truncated instead, at a length below which
+// no string can be truncated.
 //
 // Invariant: entries sort by value, except that different values whose encodings reach `truncationLength` may
 // have equal bytes; these are adjacent.

@@ -12,6 +12,7 @@ extension LockTable {
     var isEmpty: Bool { members.isEmpty && numbers.isEmpty }
 
     mutating func insert(_ footprint: Footprint, as number: UInt64) {
+      precondition(members[number] == nil, "invariant: a writer has one footprint")
       members[number] = footprint
       for key in footprint.keys { numbers[key, default: []].append(number) }
     }

@@ -1,7 +1,7 @@
 // The key ranges that one transaction holds in one mode, merged to the fewest ranges.
 //
-// Invariant: the ranges are sorted and neither overlap nor touch. So a key is in at most one of them, however
-// many queries the transaction made.
+// Invariant: the ranges are sorted and neither overlap nor touch. Therefore a key is in at most one of them,
+// however many queries the transaction made.
 
 import OrderedStore
 
@@ -46,6 +46,11 @@ struct HeldRanges {
   /// Replaces absorbed entries by one.
   mutating func replace(_ absorbed: Range<Int>, with entry: Entry) {
     entries.replaceSubrange(absorbed, with: CollectionOfOne(entry))
+    let index = absorbed.lowerBound
+    precondition(
+      (index == 0 || entries[index - 1].range.isBefore(entry.range))
+        && (index + 1 == entries.count || entry.range.isBefore(entries[index + 1].range)),
+      "invariant: held ranges are sorted and neither overlap nor touch")
   }
 
   /// Whether a complete range is held.
@@ -94,6 +99,12 @@ extension KeyRange {
       }
     }
     return union
+  }
+
+  /// Whether the range ends before another starts, without touching it.
+  fileprivate func isBefore(_ other: KeyRange) -> Bool {
+    guard let end else { return false }
+    return compareKeys(end, other.start) < 0
   }
 
   /// Whether the range contains no key.

@@ -6,8 +6,8 @@
 // Invariants
 // 1. Nodes are ordered by start, then id; ids are unique.
 // 2. A node's priority is at least that of its children, so the expected depth is logarithmic.
-// 3. `maximumEnd` is the maximum end in the node's subtree. So a search costs the logarithm of the number of
-//    ranges, plus the results.
+// 3. `maximumEnd` is the maximum end in the node's subtree. Therefore a search costs the logarithm of the
+//    number of ranges, plus the results.
 
 import OrderedStore
 
@@ -59,7 +59,9 @@ struct IntervalTree<Payload> {
 
   /// Removes a range by its id and start.
   mutating func remove(_ id: UInt64, startingAt start: Key) {
+    let before = count
     root = remove(id, start, from: root)
+    precondition(count == before - 1, "invariant: only inserted ranges are removed")
   }
 
   /// Visits the ranges that contain a key, until `body` returns false. Returns false if `body` did.

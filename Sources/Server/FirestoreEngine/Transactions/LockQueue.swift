@@ -8,6 +8,7 @@ import OrderedStore
 extension LockTable.State {
   /// Appends a waiter that `witness` blocks.
   mutating func append(_ waiter: LockTable.Waiter, witness: Blocker) {
+    precondition(waiters[waiter.id] == nil, "invariant: a waiter is queued once")
     var waiter = waiter
     if let owner = waiter.request.owner { waitingByOwner[owner, default: []].insert(waiter.id) }
     switch waiter.request {
@@ -55,6 +56,9 @@ extension LockTable.State {
     }
     if let witness = waiter.witness { unwatch(witness, id) }
     stale.remove(id)
+    precondition(
+      waitingReadCount >= waitingExclusiveReadCount && waitingExclusiveReadCount >= 0 && yieldingReads >= 0,
+      "invariant: the counts are those of the queued waiters")
     return waiter
   }
 
@@ -71,8 +75,8 @@ extension LockTable.State {
   /// Records that a blocker ended or changed, without granting anything yet.
   mutating func markStale(_ blocker: Blocker) {
     var ids = watchers.removeValue(forKey: blocker) ?? []
-    // A transaction that holds everything it requests passes the queue. So its own locks may decide its
-    // waiting requests.
+    // A transaction that holds everything it requests passes the queue. Therefore its own locks may decide
+    // its waiting requests.
     if case .owner(let owner) = blocker, let own = waitingByOwner[owner] {
       for id in own {
         if let witness = waiters[id]?.witness { unwatch(witness, id) }

@@ -62,6 +62,13 @@ extension LockTable {
   struct KeyLock {
     var shared: Set<Owner> = []
     var exclusive: Owner?
+
+    mutating func add(_ owner: Owner, _ mode: Mode) {
+      precondition(
+        exclusive == nil && (mode == .shared || shared.isEmpty),
+        "invariant: an exclusive lock excludes all others")
+      if mode == .exclusive { exclusive = owner } else { shared.insert(owner) }
+    }
   }
 
   /// The locks of one transaction, all in one mode.
@@ -253,12 +260,9 @@ extension LockTable.State {
   private mutating func hold(_ read: LockTable.ReadRequest) {
     let owner = read.owner
     var owned = self.owned.removeValue(forKey: owner) ?? LockTable.Owned(mode: read.mode)
+    precondition(owned.mode == read.mode, "invariant: a transaction locks in one mode")
     for key in read.keys where owned.keys.insert(key).inserted {
-      if owned.mode == .exclusive {
-        keys[key, default: LockTable.KeyLock()].exclusive = owner
-      } else {
-        keys[key, default: LockTable.KeyLock()].shared.insert(owner)
-      }
+      keys[key, default: LockTable.KeyLock()].add(owner, owned.mode)
     }
     for range in read.ranges where !range.isEmptyRange {
       if let (id, uses) = owned.requested[range] {

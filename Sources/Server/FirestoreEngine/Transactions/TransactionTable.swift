@@ -225,6 +225,7 @@ final class TransactionTable: Sendable {
     state.withLock { state in
       state.change(owner) { entry in
         entry.requests -= 1
+        precondition(entry.requests >= 0, "invariant: a request ends once")
         entry.lastUse = now
         guard let read else { return }
         entry.add(read)
@@ -407,6 +408,7 @@ extension TransactionTable.State {
   fileprivate mutating func change(_ owner: LockTable.Owner, _ body: (inout TransactionTable.Entry) -> Void) {
     guard var entry = open.removeValue(forKey: owner.id) else { return }
     readBytes -= entry.reads.bytes
+    precondition(readBytes >= 0, "invariant: the bytes are those of the open transactions' reads")
     body(&entry)
     readBytes += entry.reads.bytes
     open[owner.id] = entry

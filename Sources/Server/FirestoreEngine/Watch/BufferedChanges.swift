@@ -66,6 +66,15 @@ struct BufferedChanges: Sendable {
       degradeToNames(of: matches, and: paths)
     case .reset: break
     }
+    precondition(isWithinLimits, "invariant: buffered bytes never exceed the stream's limits")
+  }
+
+  private var isWithinLimits: Bool {
+    switch content {
+    case .changes: bytes <= limits.maximumChangeBytes
+    case .names: bytes <= limits.maximumNameBytes
+    case .reset: bytes == 0
+    }
   }
 
   /// Returns and removes the buffered changes.

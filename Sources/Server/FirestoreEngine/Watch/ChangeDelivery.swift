@@ -1,7 +1,7 @@
 // Delivers changes to targets: updates windows, then sends one response per document.
 //
 // Invariant: nothing is sent before every permission that depends on a change has been checked again, and
-// before all window boundaries are adjusted. So one response serves a document in all targets.
+// before all window boundaries are adjusted. Therefore one response serves a document in all targets.
 
 import FirestoreModel
 import OrderedStore

@@ -1,9 +1,9 @@
 // The window of a query's matches that a limit and an offset make visible, stored as two boundaries.
 //
-// The first n matches are all matches up to a position in the query's order. So a window needs only the
-// positions of its two boundaries and the number of matches before them. A change contains enough to decide
-// whether its document was and is before a boundary. If the number is no longer n afterwards, the boundary
-// moves over the missing or excess neighbors.
+// The first n matches are all matches up to a position in the query's order. Therefore a window needs only
+// the positions of its two boundaries and the number of matches before them. A change contains enough to
+// decide whether its document was and is before a boundary. If the number is no longer n afterwards, the
+// boundary moves over the missing or excess neighbors.
 //
 // Example: limit 2 over the names a, c, e has one boundary at c with `matchCount` 2. Inserting b makes it 3:
 // the boundary moves back to b, and c leaves the window.

@@ -1,7 +1,7 @@
 // The responses of one snapshot, merged by document.
 //
 // Invariant: a document has one response in a snapshot (and one for each projection), which names all targets
-// that it is in or has left. So no commit is split, and no client sees a document between two targets.
+// that it is in or has left. Therefore no commit is split, and no client sees a document between two targets.
 
 import FirestoreModel
 

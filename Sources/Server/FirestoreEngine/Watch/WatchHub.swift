@@ -2,7 +2,7 @@
 //
 // Invariant: `published` is a version up to which every commit has been handed to the streams; it never
 // decreases. A target is registered, and a stream's buffered changes are taken, at one value of `published`.
-// So reading the target at this version, plus all changes buffered later, misses and repeats nothing.
+// Therefore reading the target at this version, plus all changes buffered later, misses and repeats nothing.
 
 import FirestoreModel
 import OrderedStore
@@ -43,8 +43,10 @@ final class WatchHub: Sendable {
   /// Hands a commit to the affected streams. Called on the store's publishing thread.
   private func publish(_ record: LogRecord) {
     guard let commit = record.attachment as? CommitRecord else { return }
+    precondition(commit.version == record.version, "invariant: a record has its commit's version")
     let touched = state.withLock { state -> [WatchStream] in
-      state.published = max(state.published, record.version)
+      precondition(record.version > state.published, "invariant: commits are published in order")
+      state.published = record.version
       var matchesByStream: [ObjectIdentifier: (WatchStream, [WatchMatch])] = [:]
       for change in commit.changes {
         state.index.match(change) { stream, match in

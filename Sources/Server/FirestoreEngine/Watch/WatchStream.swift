@@ -88,7 +88,12 @@ public final class WatchStream: Sendable {
   public var heldBytes: Int { mailbox.withLock { $0.heldCommandBytes + $0.targetBytes } }
 
   /// Adds to the memory of active targets; a negative number when a target is removed.
-  func addTargetBytes(_ bytes: Int) { mailbox.withLock { $0.targetBytes += bytes } }
+  func addTargetBytes(_ bytes: Int) {
+    mailbox.withLock { mailbox in
+      mailbox.targetBytes += bytes
+      precondition(mailbox.targetBytes >= 0, "invariant: only added targets are removed")
+    }
+  }
 
   /// Closes the stream: nothing is sent any more.
   public func close() {
@@ -168,6 +173,9 @@ public final class WatchStream: Sendable {
         let (command, heldBytes) = mailbox.commands.removeFirst()
         mailbox.commandBytes -= command.bytes
         mailbox.heldCommandBytes -= heldBytes
+        precondition(
+          mailbox.commandBytes >= 0 && mailbox.heldCommandBytes >= 0,
+          "invariant: the byte counts are those of the queued commands")
         return .command(command)
       }
       if let failure = mailbox.failure { return .failure(failure) }

@@ -34,9 +34,9 @@ actor WatchWorker {
           return await stream.output.fail(error)
         case .end: return await finish(stream)
         case .nothing:
-          guard owesSnapshot || !buffer.isEmpty else { return }
-          // Every command and snapshot flushes before the worker asks for more work.
-          return await finish(stream)
+          precondition(
+            !owesSnapshot && buffer.isEmpty, "invariant: a worker flushes before it asks for more work")
+          return
         }
       } catch let error as OutputClosed {
         _ = error
@@ -269,7 +269,8 @@ actor WatchWorker {
   private func apply(_ waiting: BufferedChanges.Content, upTo version: Version, _ stream: WatchStream)
     async throws
   {
-    defer { cursor = max(cursor, version) }
+    precondition(version >= cursor, "invariant: a stream's snapshots are in order")
+    defer { cursor = version }
     guard !targets.isEmpty else { return }
     let changes: PendingChanges
     switch waiting {

@@ -91,6 +91,8 @@ extension FirestoreDatabase {
         boundary.position = .unbounded
       }
     }
+    precondition(
+      boundary.count <= boundary.matchLimit, "invariant: a boundary has at most its limit of matches")
     return (boundary, crossing)
   }
 

@@ -5,8 +5,8 @@
 // value of it. Rows that were read are not read again for the next page.
 //
 // Invariant: the concatenated pages are the query's result: all matching documents in order, then offset,
-// then limit. A page is bounded in documents, bytes and scanned rows, matching or not. So a page may be empty
-// without being the last.
+// then limit. A page is bounded in documents, bytes and scanned rows, matching or not. Therefore a page may
+// be empty without being the last.
 
 import FirestoreModel
 import OrderedStore

@@ -43,8 +43,9 @@ extension FirestoreDatabase {
       let prepared = try PreparedQuery(query, options.limits.data)
       let (run, ranges) = try await begin(prepared, &session)
       let found = try await page(run, size, &session, as: caller)
+      let result = try listed(found, request, session)
       endRead(session, ranges: ranges)
-      return try listed(found, request, session)
+      return result
     } catch {
       endRead(session)
       throw error

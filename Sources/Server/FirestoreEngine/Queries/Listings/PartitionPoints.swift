@@ -1,7 +1,7 @@
 // Finds points that partition a collection group: every n-th name of one scan.
 //
-// The number of names is known only at the end. So the scan keeps every k-th key, and doubles k whenever it
-// holds too many: memory stays bounded, and the samples stay evenly spread.
+// The number of names is known only at the end. Therefore the scan keeps every k-th key, and doubles k
+// whenever it holds too many: memory stays bounded, and the samples stay evenly spread.
 
 import FirestoreModel
 import OrderedStore

@@ -206,7 +206,8 @@ extension KeyRange {
       narrow(to: bounds.end.map { prefix + $0 })
       return
     }
-    // No encoding is a prefix of another. So a value that is not below a bound is, inverted, not above it.
+    // No encoding is a prefix of another. Therefore a value that is not below a bound is, inverted, not above
+    // it.
     if !bounds.start.isEmpty {
       narrow(to: KeyRange.successor(ofPrefix: prefix + bounds.start.map { ~$0 }))
     }

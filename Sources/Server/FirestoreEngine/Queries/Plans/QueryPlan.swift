@@ -3,8 +3,8 @@
 // Preference: documents by name; a composite index with all equalities and the order; equalities and array
 // membership by intersecting index entries; a composite index with the order and some equalities; the index
 // of the first order field; the rows of the collection. If the rows are not in the query's order and the
-// order matters, results are sorted in memory. Every candidate is matched against the complete query. So a
-// plan may read too much, but never too little.
+// order matters, results are sorted in memory. Every candidate is matched against the complete query.
+// Therefore a plan may read too much, but never too little.
 
 import FirestoreModel
 import OrderedStore

@@ -1,8 +1,8 @@
 // Walks the documents below a parent in name order, and finds missing documents that have documents below
 // them.
 //
-// Document rows are grouped by parent. So name order over a subtree is a merge of one level's documents and,
-// below each, the documents under it. Seeks find both, without reading the rows between.
+// Document rows are grouped by parent. Therefore name order over a subtree is a merge of one level's
+// documents and, below each, the documents under it. Seeks find both, without reading the rows between.
 
 import FirestoreModel
 import OrderedStore
