@@ -108,7 +108,7 @@ private struct RecordingPolicy: AccessPolicy {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in
       let work = CommitCostBudget(limit: .max, written: written)
-      var plan = CommitPlan(view, .automatic, .standard, work: work, recordsAccessChecks: false)
+      var plan = CommitPlan(view, .automatic, .standard, costBudget: work, recordsAccessChecks: false)
       try plan.apply(writes)
       var rejection: FirestoreError?
       do { try plan.finish() } catch let error as FirestoreError { rejection = error }

@@ -92,7 +92,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     peerHasFinished = true
-    if let reading, reading.giveUpWaiting() { return context.close(promise: nil) }
+    if let reading, reading.cancelIfWaiting() { return context.close(promise: nil) }
     if isOpening || hasSaidAll || !(isAnswering || isRefusing) { context.close(promise: nil) }
   }
 

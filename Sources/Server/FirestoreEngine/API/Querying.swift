@@ -56,9 +56,10 @@ extension FirestoreEngine {
   }
 
   /// The effective page size of a request.
-  static func pageSize(_ asked: Int) throws(FirestoreError) -> Int {
-    guard asked >= 0 else { throw .invalidArgument("Page size must be nonnegative.") }
-    return asked == 0 ? EngineLimits.defaultListPageSize : min(asked, EngineLimits.maximumListPageSize)
+  static func pageSize(_ requested: Int) throws(FirestoreError) -> Int {
+    guard requested >= 0 else { throw .invalidArgument("Page size must be nonnegative.") }
+    return requested == 0
+      ? EngineLimits.defaultListPageSize : min(requested, EngineLimits.maximumListPageSize)
   }
 }
 

@@ -69,9 +69,9 @@ extension FirestoreEngine {
       var rest = distinct[...]
       var missing: [BatchGetPage.Item] = []
       while !rest.isEmpty {
-        let asked = rest
+        let requested = rest
         let items = try await database.read(&session) { view in
-          try FirestoreEngine.items(asked, mask, database, caller, view)
+          try FirestoreEngine.items(requested, mask, database, caller, view)
         }
         rest = rest.dropFirst(items.count)
         // The protocol allows any order. Firebase sends existing documents first, and Google's tests depend
@@ -88,10 +88,10 @@ extension FirestoreEngine {
             transaction: token, items: found, readTime: session.version?.timestamp ?? .epoch))
         token = nil
       }
-      var unsaid = missing[...]
-      while !unsaid.isEmpty {
-        let items = Array(unsaid.prefix(EngineLimits.maximumPageDocuments))
-        unsaid = unsaid.dropFirst(items.count)
+      var remainingMissing = missing[...]
+      while !remainingMissing.isEmpty {
+        let items = Array(remainingMissing.prefix(EngineLimits.maximumPageDocuments))
+        remainingMissing = remainingMissing.dropFirst(items.count)
         try await deliver(
           BatchGetPage(
             transaction: token, items: items, readTime: session.version?.timestamp ?? .epoch))

@@ -56,7 +56,7 @@ struct CommitPlan {
   private var documents: [PendingDocument] = []
   private var positions: [ResourcePath: Int] = [:]
   private var accessChecks: [AccessCheck] = []
-  private var work: CommitCostBudget
+  private var costBudget: CommitCostBudget
   private(set) var results: [WriteResult] = []
 
   /// The documents that the commit changes.
@@ -69,13 +69,14 @@ struct CommitPlan {
   private var clears: [Key] = []
 
   init(
-    _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits, work: CommitCostBudget,
+    _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
+    costBudget: CommitCostBudget,
     recordsAccessChecks: Bool
   ) {
     self.view = view
     self.indexes = indexes
     self.limits = limits
-    self.work = work
+    self.costBudget = costBudget
     self.recordsAccessChecks = recordsAccessChecks
     commitTime = view.commitVersion.timestamp
     requestTime = commitTime.truncatedToMilliseconds
@@ -117,7 +118,7 @@ struct CommitPlan {
       )
     }
     let outcome = try write.apply(to: document.fields, requestTime: requestTime) { count in
-      try work.charge(elements: count)
+      try costBudget.charge(elements: count)
     }
     let old = recordsAccessChecks ? document.snapshot : nil
     if write.hasChanged(document.fields, into: outcome.fields) {
@@ -130,7 +131,7 @@ struct CommitPlan {
       document.encodedSnapshot = nil
       if recordsAccessChecks {
         document.encodedSnapshot = document.snapshot
-        try work.charge(bytes: document.encodedSnapshot?.encoded.count ?? 0)
+        try costBudget.charge(bytes: document.encodedSnapshot?.encoded.count ?? 0)
       }
     }
     var result = WriteResult(updateTime: document.updateTime, transformResults: outcome.transformResults)
@@ -162,7 +163,7 @@ struct CommitPlan {
     if let position = positions[name.path] { return position }
     let key = FirestoreKeyLayout.document(name.path)
     let row = try view.get(key)
-    try work.charge(bytes: row?.value.count ?? 0)
+    try costBudget.charge(bytes: row?.value.count ?? 0)
     let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
     let fields = try before?.fields()
     documents.append(
@@ -211,15 +212,15 @@ struct CommitPlan {
       let entriesBefore = try document.fieldsBefore.map {
         try DocumentEntries(
           of: $0, at: path, in: indexes.possible(in: collection), limits: nil,
-          budget: work.entryBudget(replacing: nil)
+          budget: costBudget.entryBudget(replacing: nil)
         )
       }
       let bytesBefore = entriesBefore?.bytes ?? 0
-      try work.charge(bytes: bytesBefore)
+      try costBudget.charge(bytes: bytesBefore)
       let entriesAfter = try document.fields.map {
         try DocumentEntries(
           of: $0, at: path, in: indexes.maintained(in: collection), limits: limits,
-          budget: work.entryBudget(replacing: bytesBefore))
+          budget: costBudget.entryBudget(replacing: bytesBefore))
       }
       try updateIndexEntries(entriesBefore ?? .none, for: entriesAfter ?? .none)
       // Also if the row is unchanged: a transaction that queried the collection group holds a range of group
@@ -233,7 +234,7 @@ struct CommitPlan {
         try insert(group, [])
       case (_?, let after?):
         let row = DocumentRow.encode(after)
-        try work.write(bytes: document.key.count + row.count)
+        try costBudget.write(bytes: document.key.count + row.count)
         sets.append((document.key, row))
       case (_?, nil): try clear([document.key, group])
       case (nil, nil): break
@@ -271,18 +272,18 @@ struct CommitPlan {
 
   /// Adds index entries to the footprint: the old ones, whose cost was charged before, and the added ones.
   private mutating func addToFootprint(_ before: [Key], and added: [Key]) throws(FirestoreError) {
-    try work.charge(bytes: added.reduce(0) { $0 + $1.count })
+    try costBudget.charge(bytes: added.reduce(0) { $0 + $1.count })
     footprint.entries.append(before)
     footprint.entries.append(added)
   }
 
   private mutating func insert(_ key: Key, _ value: StoredValue) throws(FirestoreError) {
-    try work.write(bytes: key.count + value.count)
+    try costBudget.write(bytes: key.count + value.count)
     insertions.append((key, value))
   }
 
   private mutating func clear(_ keys: [Key]) throws(FirestoreError) {
-    try work.write(bytes: keys.reduce(0) { $0 + $1.count })
+    try costBudget.write(bytes: keys.reduce(0) { $0 + $1.count })
     clears += keys
   }
 

@@ -229,7 +229,7 @@ extension FirestoreDatabase {
   func plan(_ writes: [Write], as caller: Caller, _ view: any SequencedTransaction) throws -> CommitPlan {
     let needsDecisions = !policy.allowsEverything(caller)
     var plan = CommitPlan(
-      view, indexes.current, options.limits, work: CommitCostBudget(limit: options.maximumCommitCost),
+      view, indexes.current, options.limits, costBudget: CommitCostBudget(limit: options.maximumCommitCost),
       recordsAccessChecks: needsDecisions)
     try plan.apply(writes)
     if needsDecisions { try plan.authorise(caller, policy) }

@@ -45,10 +45,10 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   /// The index with all orders reversed. One of the two serves both.
   var reversed: CompositeIndex {
     var index = self
-    for place in index.parts.indices {
-      switch index.parts[place].mode {
-      case .ascending: index.parts[place].mode = .descending
-      case .descending: index.parts[place].mode = .ascending
+    for position in index.parts.indices {
+      switch index.parts[position].mode {
+      case .ascending: index.parts[position].mode = .descending
+      case .descending: index.parts[position].mode = .ascending
       case .contains: break
       }
     }
@@ -164,8 +164,8 @@ struct NumberedIndex: Hashable, Sendable {
     guard index.scope == .collection else { return decoder.path() }
     guard let id = decoder.segment(), decoder.isAtEnd else { return nil }
     if let collection { return collection.appending(id) }
-    var head = IndexKeyDecoder(row.key, from: prefix.count)
-    guard let parent = head.path(), let collection = head.segment() else { return nil }
+    var pathDecoder = IndexKeyDecoder(row.key, from: prefix.count)
+    guard let parent = pathDecoder.path(), let collection = pathDecoder.segment() else { return nil }
     return ResourcePath(parent.segments + [collection, id])
   }
 
@@ -195,8 +195,8 @@ struct CompositeRow {
     guard value.count.isMultiple(of: 2), start <= key.count else { return nil }
     var ends: [Int] = []
     var last = start
-    for place in stride(from: 0, to: value.count, by: 2) {
-      let end = Int(value[place]) << 8 | Int(value[place + 1])
+    for position in stride(from: 0, to: value.count, by: 2) {
+      let end = Int(value[position]) << 8 | Int(value[position + 1])
       guard end >= last, end <= key.count else { return nil }
       ends.append(end)
       last = end
@@ -210,9 +210,9 @@ struct CompositeRow {
 
   /// The end offset of the first value at or after `part` that may be truncated; nil if none is.
   func tieEnd(from part: Int) -> Int? {
-    for place in ends.indices where place >= part {
-      if ends[place] - (place > 0 ? ends[place - 1] : start) >= IndexValue.truncationLength {
-        return ends[place]
+    for position in ends.indices where position >= part {
+      if ends[position] - (position > 0 ? ends[position - 1] : start) >= IndexValue.truncationLength {
+        return ends[position]
       }
     }
     return nil

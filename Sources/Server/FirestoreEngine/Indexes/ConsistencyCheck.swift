@@ -30,7 +30,7 @@ public struct ConsistencyReport: Sendable, Equatable {
     /// The kind of inconsistency.
     public var fault: Fault
     /// The document's path, or the row's key in hexadecimal.
-    public var place: String
+    public var location: String
   }
 
   /// The number of documents.
@@ -47,9 +47,9 @@ public struct ConsistencyReport: Sendable, Equatable {
   /// Whether no row is inconsistent.
   public var isConsistent: Bool { problemCount == 0 }
 
-  fileprivate mutating func add(_ fault: Fault, _ place: String) {
+  fileprivate mutating func add(_ fault: Fault, _ location: String) {
     problemCount += 1
-    if problems.count < 100 { problems.append(Problem(fault: fault, place: place)) }
+    if problems.count < 100 { problems.append(Problem(fault: fault, location: location)) }
   }
 }
 
@@ -92,7 +92,7 @@ public enum ConsistencyCheck {
           let name = DocumentName(database: name, path: path),
           let fields = try? DocumentRow.decode(value, name).fields()
         else {
-          report.add(.unreadable, ConsistencyCheck.text(Array(key)))
+          report.add(.unreadable, ConsistencyCheck.hexadecimal(Array(key)))
           return true
         }
         try entries(of: path, fields)
@@ -114,14 +114,14 @@ public enum ConsistencyCheck {
         if try view.get(key) != nil {
           ownedAutomatic += 1
         } else if needed.contains(key) {
-          report.add(.missingEntry, "\(path): \(ConsistencyCheck.text(key))")
+          report.add(.missingEntry, "\(path): \(ConsistencyCheck.hexadecimal(key))")
         }
       }
       for (key, value) in possible.composite {
         if try view.get(key)?.value == value {
           ownedComposite += 1
         } else if needed.contains(key) {
-          report.add(.missingEntry, "\(path): \(ConsistencyCheck.text(key))")
+          report.add(.missingEntry, "\(path): \(ConsistencyCheck.hexadecimal(key))")
         }
       }
     }
@@ -144,7 +144,7 @@ public enum ConsistencyCheck {
     mutating func groups() throws {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.groups]), reverse: false) { key, _, _ in
         guard let path = FirestoreKeyLayout.documentPath(ofGroupRow: Array(key)) else {
-          report.add(.unreadable, ConsistencyCheck.text(Array(key)))
+          report.add(.unreadable, ConsistencyCheck.hexadecimal(Array(key)))
           return true
         }
         if try view.get(FirestoreKeyLayout.document(path)) == nil { report.add(.strayGroupRow, "\(path)") }
@@ -156,11 +156,11 @@ public enum ConsistencyCheck {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.indexes]), reverse: false) { key, _, _ in
         let key = Array(key)
         guard let path = FirestoreKeyLayout.documentPath(ofIndexEntry: key) else {
-          report.add(.unreadable, ConsistencyCheck.text(key))
+          report.add(.unreadable, ConsistencyCheck.hexadecimal(key))
           return true
         }
         if try !entries(at: path).automatic.contains(key) {
-          report.add(.strayEntry, "\(path): \(ConsistencyCheck.text(key))")
+          report.add(.strayEntry, "\(path): \(ConsistencyCheck.hexadecimal(key))")
         }
         return true
       }
@@ -173,17 +173,17 @@ public enum ConsistencyCheck {
         let number = ConsistencyCheck.number(key)
         if set.state.droppedNumbers.contains(number) { return true }
         guard let index = indexes[number] else {
-          report.add(.strayEntry, ConsistencyCheck.text(key))
+          report.add(.strayEntry, ConsistencyCheck.hexadecimal(key))
           return true
         }
         guard let row = CompositeRow(key, value, start: index.prefix.count),
           let path = index.path(of: row, in: nil)
         else {
-          report.add(.unreadable, ConsistencyCheck.text(key))
+          report.add(.unreadable, ConsistencyCheck.hexadecimal(key))
           return true
         }
         if try !entries(at: path).composite.contains(where: { $0.key == key && $0.value == Array(value) }) {
-          report.add(.strayEntry, "\(path): \(ConsistencyCheck.text(key))")
+          report.add(.strayEntry, "\(path): \(ConsistencyCheck.hexadecimal(key))")
         }
         return true
       }
@@ -204,7 +204,7 @@ public enum ConsistencyCheck {
     key.dropFirst().prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  private static func text(_ key: Key) -> String {
+  private static func hexadecimal(_ key: Key) -> String {
     let digits = Array("0123456789abcdef")
     return String(key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
   }

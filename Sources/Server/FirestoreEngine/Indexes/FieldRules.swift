@@ -58,9 +58,9 @@ struct FieldRules: Sendable, Equatable {
     var rules = FieldRules(
       value: combine(value, other.value), elements: combine(elements, other.elements))
     for name in Set(children.keys).union(other.children.keys) {
-      let mine = children[name] ?? FieldRules(value: value, elements: elements)
-      let others = other.children[name] ?? FieldRules(value: other.value, elements: other.elements)
-      rules.children[name] = mine.merged(others, combine)
+      let ownRules = children[name] ?? FieldRules(value: value, elements: elements)
+      let otherRules = other.children[name] ?? FieldRules(value: other.value, elements: other.elements)
+      rules.children[name] = ownRules.merged(otherRules, combine)
     }
     return rules
   }

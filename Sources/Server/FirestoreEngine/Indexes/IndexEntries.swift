@@ -97,11 +97,11 @@ enum IndexEntries {
     private func checkSize(_ value: Value) throws(FirestoreError) {
       let size = entryBytes + namesBytes
       guard let limits, size + Limits.indexedValueBytes > limits.maximumIndexEntryBytes else { return }
-      let whole = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
-      guard whole > limits.maximumIndexEntryBytes else { return }
+      let bytes = size + min(DocumentSize.of(value: value), Limits.indexedValueBytes)
+      guard bytes > limits.maximumIndexEntryBytes else { return }
       throw .invalidArgument(
         "The index entry of property \"\(fieldNames.joined(separator: ".").prefix(200))\" of document "
-          + "\"\(path.description.prefix(200))\" has \(whole) bytes, more than the maximum of "
+          + "\"\(path.description.prefix(200))\" has \(bytes) bytes, more than the maximum of "
           + "\(limits.maximumIndexEntryBytes) bytes for the names and the value of one entry.")
     }
 

@@ -192,14 +192,14 @@ final class IndexMaintainer: Sendable {
     }
     var next = stored
     let base = IndexSet.baseRules(stored, batch.group)
-    let wanted = set.wanted(in: batch.group).rules ?? .automatic
-    let hasRules = wanted.intersection(base) != wanted
+    let targetRules = set.target(in: batch.group).rules ?? .automatic
+    let hasRules = targetRules.intersection(base) != targetRules
     var unbuilt = IndexSet.unbuilt(stored, batch.group)
     var step = Step(view)
     for document in batch.documents {
       if let fields = document.fields {
         if hasRules {
-          let keys = try IndexEntries.keys(of: fields, at: document.path, rules: wanted, limits: nil)
+          let keys = try IndexEntries.keys(of: fields, at: document.path, rules: targetRules, limits: nil)
           for key in keys { try step.insert(key, []) }
         }
         var bytes = 0
@@ -254,13 +254,13 @@ final class IndexMaintainer: Sendable {
     let set = IndexSet(stored)
     guard let batch = try nextDocuments(set, in: view) else { return stored.stable() }
     let possible = set.possible(in: batch.group).rules
-    let wanted = set.wanted(in: batch.group).rules
+    let targetRules = set.target(in: batch.group).rules
     var step = Step(view)
     for document in batch.documents {
       if let fields = document.fields {
         let all = try IndexEntries.keys(of: fields, at: document.path, rules: possible, limits: nil)
-        let kept = try IndexEntries.keys(of: fields, at: document.path, rules: wanted, limits: nil)
-        for key in IndexEntries.difference(from: all, to: kept).removed { try step.clear(key) }
+        let required = try IndexEntries.keys(of: fields, at: document.path, rules: targetRules, limits: nil)
+        for key in IndexEntries.difference(from: all, to: required).removed { try step.clear(key) }
       }
       if step.isTruncated { break }
       next.progress.pass(document.row, in: batch.group)
@@ -314,8 +314,8 @@ final class IndexMaintainer: Sendable {
     for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {
       let prefix = FirestoreKeyLayout.group(group, below: ResourcePath([]))
       let last = group.hasSameUTF8(as: set.state.progress.group) ? set.state.progress.last : []
-      let whole = KeyRange(prefix: prefix)
-      let range = last.isEmpty ? whole : whole.remainder(after: last, reverse: false)
+      let complete = KeyRange(prefix: prefix)
+      let range = last.isEmpty ? complete : complete.remainder(after: last, reverse: false)
       var paths: [(Key, ResourcePath)] = []
       try view.scan(range, reverse: false) { key, _, _ in
         let key = Array(key)

@@ -36,7 +36,7 @@ struct IndexSet: Sendable {
   /// The entries that writes maintain.
   private let maintained: [[UInt8]: Group]
   /// The entries of the target plan.
-  private let wanted: [[UInt8]: Group]
+  private let target: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
   private let ready: [[UInt8]: [Ready]]
 
@@ -49,8 +49,8 @@ struct IndexSet: Sendable {
     isAutomaticOnly = state.plans.allSatisfy { $0 == IndexState.Plan() }
     let groups = state.concernedGroups
     possible = IndexSet.groups(groups, state.plans, state)
-    wanted = IndexSet.groups(groups, [state.target], state)
-    maintained = state.phase == .clearing || state.phase == .stable ? wanted : possible
+    target = IndexSet.groups(groups, [state.target], state)
+    maintained = state.phase == .clearing || state.phase == .stable ? target : possible
     var usableRules: [[UInt8]: FieldRules] = [:]
     var ready: [[UInt8]: [Ready]] = [:]
     for group in groups {
@@ -69,10 +69,10 @@ struct IndexSet: Sendable {
     }
     self.usableRules = usableRules
     self.ready = ready
-    let (possible, wanted) = (possible, wanted)
+    let (possible, target) = (possible, target)
     pending = groups.filter { group in
       let key = Array(group.utf8)
-      let rules = wanted[key]?.rules ?? .automatic
+      let rules = target[key]?.rules ?? .automatic
       switch state.phase {
       case .building:
         let base = IndexSet.rules(group, state.base)
@@ -127,7 +127,7 @@ struct IndexSet: Sendable {
   func certain(in collection: String) -> Group {
     if isAutomaticOnly { return .automatic }
     guard state.phase == .building || state.phase == .waitingForTransactions else {
-      return wanted(in: collection)
+      return target(in: collection)
     }
     let rules = IndexSet.rules(collection, state.base)
     let ready = state.composites.filter {
@@ -148,7 +148,7 @@ struct IndexSet: Sendable {
   }
 
   /// The entries of the target plan for documents of a collection.
-  func wanted(in collection: String) -> Group { wanted[Array(collection.utf8)] ?? .automatic }
+  func target(in collection: String) -> Group { target[Array(collection.utf8)] ?? .automatic }
 
   /// Whether queries at a version may use a field's automatic entries.
   func mayUse(_ field: FieldPath, isElement: Bool, in collection: String, at version: Version) -> Bool {

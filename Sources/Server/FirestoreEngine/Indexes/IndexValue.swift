@@ -34,10 +34,12 @@ enum IndexValue {
   /// The end offset of the value that starts at an offset of an entry's key; nil if there is none.
   static func end(in key: Key, from start: Int) -> Int? {
     var decoder = IndexKeyDecoder(key, from: start)
-    let isWhole = decoder.skipValue()
-    guard start < key.count, containers.contains(key[start]) else { return isWhole ? decoder.position : nil }
+    let isComplete = decoder.skipValue()
+    guard start < key.count, containers.contains(key[start]) else {
+      return isComplete ? decoder.position : nil
+    }
     // A truncated container ends at the truncation length.
-    if isWhole, decoder.position <= start + truncationLength { return decoder.position }
+    if isComplete, decoder.position <= start + truncationLength { return decoder.position }
     return key.count > start + truncationLength ? start + truncationLength : nil
   }
 

@@ -63,17 +63,17 @@ struct HeldRanges {
       return false
     }
     guard let end = entries[first].range.end else { return true }
-    guard let wanted = range.end else { return false }
-    return compareKeys(wanted, end) <= 0
+    guard let rangeEnd = range.end else { return false }
+    return compareKeys(rangeEnd, end) <= 0
   }
 
   /// The number of leading entries that satisfy a condition. All entries after them do not.
-  private func partition(_ holds: (Entry) -> Bool) -> Int {
+  private func partition(_ condition: (Entry) -> Bool) -> Int {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
-      if holds(entries[middle]) { low = middle + 1 } else { high = middle }
+      if condition(entries[middle]) { low = middle + 1 } else { high = middle }
     }
     return low
   }

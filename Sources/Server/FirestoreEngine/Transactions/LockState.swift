@@ -108,13 +108,13 @@ extension LockTable.State {
     return owners
   }
 
-  /// The first few waiting plain writes that conflict with a read and time out by `moment`; none if the
+  /// The first few waiting plain writes that conflict with a read and time out by `time`; none if the
   /// transaction holds all requested items already.
-  mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy moment: UInt64) -> Set<UInt64> {
+  mutating func writes(conflictingWith read: LockTable.ReadRequest, endingBy time: UInt64) -> Set<UInt64> {
     guard !waitingWriteFootprints.isEmpty, !holdsAll(of: read) else { return [] }
     let waiters = waiters
     let found = waitingWriteFootprints.lowest(LockTable.maximumYieldedWrites, conflictingWith: read) { id in
-      waiters[id].map { $0.deadline <= moment } ?? false
+      waiters[id].map { $0.deadline <= time } ?? false
     }
     return Set(found)
   }

@@ -276,13 +276,13 @@ final class LockTable: Sendable {
     if let outcome { waiter.resume(outcome) }
   }
 
-  /// Whether a transaction that has been idle since `moment` blocks a waiter.
-  private func waits(_ id: UInt64, forIdleSince moment: UInt64) -> Bool {
+  /// Whether a transaction that has been idle since `time` blocks a waiter.
+  private func waits(_ id: UInt64, forIdleSince time: UInt64) -> Bool {
     let holders = state.withLock { state -> Set<Owner> in
       guard let request = state.waiters[id]?.request else { return [] }
       return state.blockingOwners(of: request, before: id)
     }
-    return holders.contains { holder in idleSince(holder).map { $0 <= moment } ?? false }
+    return holders.contains { holder in idleSince(holder).map { $0 <= time } ?? false }
   }
 
   /// Ends a wait early. Nothing happens if it has ended.

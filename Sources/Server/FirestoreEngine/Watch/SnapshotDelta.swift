@@ -31,34 +31,34 @@ struct SnapshotDelta {
 
   /// Merges changes that the hub matched.
   init(_ matches: [WatchMatch]) {
-    struct Place: Hashable {
+    struct EffectKey: Hashable {
       var entry: Int
       var registration: Int
     }
-    var positions: [ResourcePath: Int] = [:]
-    var places: [Place: Int] = [:]
+    var entryIndices: [ResourcePath: Int] = [:]
+    var effectIndices: [EffectKey: Int] = [:]
     for match in matches {
       let name = match.change.name
       if match.isNamed { named.insert(name.path) }
       guard match.before || match.after else { continue }
-      let position: Int
-      if let known = positions[name.path] {
-        position = known
+      let entryIndex: Int
+      if let existing = entryIndices[name.path] {
+        entryIndex = existing
         // A target that the document left receives no further matches, so other targets' matches provide the
         // latest state.
-        entries[position].after = match.change.after
+        entries[entryIndex].after = match.change.after
       } else {
-        position = entries.count
-        positions[name.path] = position
+        entryIndex = entries.count
+        entryIndices[name.path] = entryIndex
         // A target that matched it at the start received its first change, which is this one.
         entries.append(Entry(name: name, before: match.change.before, after: match.change.after))
       }
-      let place = Place(entry: position, registration: match.registration)
-      if let index = places[place] {
-        entries[position].effects[index].isIn = match.after
+      let key = EffectKey(entry: entryIndex, registration: match.registration)
+      if let index = effectIndices[key] {
+        entries[entryIndex].effects[index].isIn = match.after
       } else {
-        places[place] = entries[position].effects.count
-        entries[position].effects.append(
+        effectIndices[key] = entries[entryIndex].effects.count
+        entries[entryIndex].effects.append(
           Effect(registration: match.registration, wasIn: match.before, isIn: match.after))
       }
     }

@@ -12,7 +12,7 @@ struct SnapshotResponses {
     var document: StoredDocument?
     var targets: [(id: Int32, projection: FieldMask?)] = []
     /// The targets that it left, and whether they return complete documents.
-    var removed: [(id: Int32, isWhole: Bool)] = []
+    var removed: [(id: Int32, isComplete: Bool)] = []
   }
 
   private var entries: [Entry] = []
@@ -45,24 +45,24 @@ struct SnapshotResponses {
           .documentDelete(entry.name, readTime: time, removedTargets: entry.removed.map(\.id)))
         continue
       }
-      let left = entry.removed.map(\.id)
-      let whole = entry.targets.filter { $0.projection == nil }.map(\.id)
-      if !whole.isEmpty {
+      let removedTargets = entry.removed.map(\.id)
+      let complete = entry.targets.filter { $0.projection == nil }.map(\.id)
+      if !complete.isEmpty {
         // The client may see the complete document through one of these targets.
-        responses.append(.documentChange(document, targets: whole, removedTargets: left))
+        responses.append(.documentChange(document, targets: complete, removedTargets: removedTargets))
       }
       for (index, (id, projection)) in entry.targets.filter({ $0.projection != nil }).enumerated() {
         responses.append(
           .documentChange(
             try document.masked(projection), targets: [id],
-            removedTargets: whole.isEmpty && index == 0 ? left : []))
+            removedTargets: complete.isEmpty && index == 0 ? removedTargets : []))
       }
-      if entry.targets.isEmpty, !left.isEmpty {
-        let isShown = !hiding && entry.removed.allSatisfy(\.isWhole)
+      if entry.targets.isEmpty, !removedTargets.isEmpty {
+        let isShown = !hiding && entry.removed.allSatisfy(\.isComplete)
         responses.append(
           isShown
-            ? .documentChange(document, targets: [], removedTargets: left)
-            : .documentRemove(entry.name, readTime: time, removedTargets: left))
+            ? .documentChange(document, targets: [], removedTargets: removedTargets)
+            : .documentRemove(entry.name, readTime: time, removedTargets: removedTargets))
       }
     }
     return responses

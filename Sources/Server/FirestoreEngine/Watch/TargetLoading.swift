@@ -99,8 +99,8 @@ extension WatchWorker {
     let database = stream.database
     let projection = target.projection
     switch target.selection {
-    case .documents(let asked):
-      var rest = asked[...]
+    case .documents(let requested):
+      var rest = requested[...]
       while !rest.isEmpty {
         try checkOpen(stream)
         let documents = try await database.documents(

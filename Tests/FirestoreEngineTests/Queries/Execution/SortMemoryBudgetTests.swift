@@ -63,7 +63,7 @@ import Testing
         if let one = first.add(element) { dropped.append(one) }
         #expect(first.count <= wanted)
       }
-      let kept = first.take()
+      let kept = first.takeSorted()
       #expect(kept == Array(all.sorted().prefix(wanted)))
       #expect((kept + dropped).sorted() == all.sorted() && first.isEmpty)
     }

@@ -28,12 +28,12 @@ struct NearestMatches {
     self.nearest = nearest
     norm = NearestMatches.norm(nearest.vector)
     self.orders = orders.prefix { !$0.field.isDocumentID }
-    let descends = orders.last?.direction == .descending
+    let isDescending = orders.last?.direction == .descending
     matches = TopKElements(nearest.limit) { a, b in
       if NearestMatches.isNearer(a.rank, b.rank) { return true }
       if NearestMatches.isNearer(b.rank, a.rank) { return false }
       if a.sortKey != b.sortKey { return a.sortKey.lexicographicallyPrecedes(b.sortKey) }
-      return DocumentName.compare(a.name, b.name) == (descends ? .descending : .ascending)
+      return DocumentName.compare(a.name, b.name) == (isDescending ? .descending : .ascending)
     }
   }
 
@@ -57,7 +57,7 @@ struct NearestMatches {
   }
 
   /// The nearest documents, nearest first; documents at equal distance are in the query's order.
-  mutating func take() -> [Match] { matches.take() }
+  mutating func takeSorted() -> [Match] { matches.takeSorted() }
 
   private func sortKey(_ fields: MapValue) -> ArraySlice<UInt8> {
     var bytes: [UInt8] = []

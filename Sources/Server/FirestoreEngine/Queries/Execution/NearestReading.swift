@@ -17,13 +17,13 @@ extension FirestoreDatabase {
     var found = NearestMatches(nearest, orders: query.orders)
     var skipped = 0
     var explanation: QueryExplanation?
-    let reads = try await run(candidates, explain, &session, as: caller) { page in
-      for document in page.documents { try found.add(document) }
-      skipped += page.skippedResults
-      explanation = page.explanation
+    let reads = try await run(candidates, explain, &session, as: caller) { input in
+      for document in input.documents { try found.add(document) }
+      skipped += input.skippedResults
+      explanation = input.explanation
     }
-    let matches = found.take()
-    var answer = QueryPage(
+    let matches = found.takeSorted()
+    var page = QueryPage(
       transaction: session.newToken, skippedResults: skipped, documents: [],
       readTime: session.version?.timestamp ?? .epoch, isLast: matches.isEmpty)
     var rest = matches[...]
@@ -31,24 +31,24 @@ extension FirestoreDatabase {
       let names = rest.prefix(EngineLimits.maximumPageDocuments).map(\.name)
       let documents = try await documents(
         names[...], at: session.version, upTo: EngineLimits.maximumPageBytes)
-      answer.documents = try zip(rest, documents).compactMap { match, document in
+      page.documents = try zip(rest, documents).compactMap { match, document in
         try document?.with(match.distance, at: nearest.distanceResultField).masked(query.projection)
       }
       rest = rest.dropFirst(documents.count)
       if rest.isEmpty { break }
-      try await deliver(answer)
-      answer.transaction = nil
-      answer.skippedResults = 0
+      try await deliver(page)
+      page.transaction = nil
+      page.skippedResults = 0
     }
-    answer.isLast = true
+    page.isLast = true
     if var statistics = explanation?.statistics {
       statistics.resultsReturned = matches.count
       statistics.documentsScanned += matches.count
       statistics.microseconds = max(Int(clamping: options.clock.now() - started), 1)
       explanation?.statistics = statistics
     }
-    answer.explanation = explanation
-    try await deliver(answer)
+    page.explanation = explanation
+    try await deliver(page)
     return reads
   }
 }

@@ -78,13 +78,13 @@ extension FirestoreDatabase {
       if page.documents.isEmpty, !page.isLast { continue }
       tally.skipped += skipped
       tally.returned += page.documents.count
-      var answer = QueryPage(
+      var result = QueryPage(
         transaction: isFirst ? session.newToken : nil, skippedResults: skipped, documents: page.documents,
         readTime: session.version?.timestamp ?? .epoch, isLast: page.isLast)
       if page.isLast, explain == .analyze {
-        answer.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
+        result.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
       }
-      try await deliver(answer)
+      try await deliver(result)
       isFirst = false
       skipped = 0
       if page.isLast {
@@ -131,7 +131,7 @@ extension FirestoreDatabase {
       return (run, page)
     }
     var next = advanced
-    guard memory?.resize(to: next.reservedBytes) ?? true else { throw sortMemory.refusal(of: run.query) }
+    guard memory?.resize(to: next.reservedBytes) ?? true else { throw sortMemory.memoryError(of: run.query) }
     let keys = next.takeKeys()
     if let owner = session.transaction?.owner, let version = session.version, !keys.isEmpty {
       try transactions.add(owner, ReadSet(version: version, keys: keys))
@@ -181,7 +181,7 @@ struct QueryReads {
 
 extension SortMemoryBudget {
   /// The error of a query when the memory for sorting is exhausted.
-  fileprivate func refusal(of query: PreparedQuery) -> FirestoreError {
+  fileprivate func memoryError(of query: PreparedQuery) -> FirestoreError {
     .resourceExhausted(
       "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
         + "of \(query.indexDescription) there would be nothing to sort.")

@@ -133,7 +133,7 @@ struct QueryRun: Sendable {
   private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
     var page = Page()
-    if remaining > 0, !(try deliverHeld(&page)), !isExhausted {
+    if remaining > 0, !(try deliverSorted(&page)), !isExhausted {
       let budget = ScanBudget(rows: maximumScanRows)
       var candidates = Candidates(
         plan, database, view, from: position,
@@ -146,7 +146,7 @@ struct QueryRun: Sendable {
       }
       if plan.arrangement == .unordered {
         try sortAll(&candidates)
-        _ = try deliverHeld(&page)
+        _ = try deliverSorted(&page)
       } else {
         try readInOrder(&candidates, plan, &page)
       }
@@ -169,7 +169,7 @@ struct QueryRun: Sendable {
         || (query.needsOrder && candidate.value.count >= IndexValue.truncationLength)
       if !run.isEmpty, !isRun || candidate.value != runValue {
         queueSorted(&run)
-        if try deliverHeld(&page) { return resumeLater(at: candidate, including: true, candidates, plan) }
+        if try deliverSorted(&page) { return resumeLater(at: candidate, including: true, candidates, plan) }
         run = sorter
       }
       let fields = try candidate.document.fields()
@@ -192,7 +192,7 @@ struct QueryRun: Sendable {
     isExhausted = true
     unread = nil
     queueSorted(&run)
-    _ = try deliverHeld(&page)
+    _ = try deliverSorted(&page)
   }
 
   /// Records where the next page continues.
@@ -246,11 +246,11 @@ struct QueryRun: Sendable {
   /// Queues sorted results for delivery.
   private mutating func queueSorted(_ matches: inout SortedMatches) {
     sortedBytes = matches.bytes
-    sorted = matches.take()
+    sorted = matches.takeSorted()
   }
 
   /// Moves queued results into a page. Returns whether the page is full or the last.
-  private mutating func deliverHeld(_ page: inout Page) throws -> Bool {
+  private mutating func deliverSorted(_ page: inout Page) throws -> Bool {
     while let document = sorted.popFirst() {
       if try deliver(document, &page) { return true }
     }

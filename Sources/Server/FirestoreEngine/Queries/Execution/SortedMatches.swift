@@ -42,19 +42,19 @@ struct SortedMatches {
     let match = Match(document: document, fields: contents.projected(to: fields), bytes: size)
     bytes += size
     if let dropped = matches.add(match) { bytes -= dropped.bytes }
-    if bytes > limit { throw SortedMatches.refusal(query, limit) }
+    if bytes > limit { throw SortedMatches.indexError(query, limit) }
   }
 
   /// Returns and removes the results, sorted, at most `maximumCount`.
-  mutating func take() -> ArraySlice<StoredDocument> {
+  mutating func takeSorted() -> ArraySlice<StoredDocument> {
     bytes = 0
-    return matches.take().map(\.document)[...]
+    return matches.takeSorted().map(\.document)[...]
   }
 
   /// The approximate overhead of a result, in bytes.
   private static let overhead = 256
 
-  private static func refusal(_ query: PreparedQuery, _ limit: Int) -> FirestoreError {
+  private static func indexError(_ query: PreparedQuery, _ limit: Int) -> FirestoreError {
     .failedPrecondition(
       "The query requires an index. Without one, at most \(limit >> 20) MiB of results can be sorted. It needs an "
         + "index of \(query.indexDescription).")

@@ -36,7 +36,7 @@ struct TopKElements<Element: Sendable>: Sendable {
   }
 
   /// Returns and removes the collected elements, sorted.
-  mutating func take() -> [Element] {
+  mutating func takeSorted() -> [Element] {
     defer {
       elements = []
       isHeap = false

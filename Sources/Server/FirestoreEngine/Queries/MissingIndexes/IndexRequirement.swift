@@ -117,7 +117,7 @@ extension Planner {
     _ fixed: [CompositeIndex.Part], _ sorted: [CompositeIndex.Part], _ namesDescend: Bool, _ id: String,
     _ scope: DatabaseIndexConfiguration.Scope
   ) -> Bool {
-    var left = Set(fixed.map(\.key))
+    var uncovered = Set(fixed.map(\.key))
     var found = false
     for ready in indexes.ready(in: id, at: version) where ready.index.scope == scope {
       for index in [ready.index, ready.index.reversed] where index.parts.count >= sorted.count {
@@ -126,17 +126,17 @@ extension Planner {
           index.parts[..<count].allSatisfy({ part in fixed.contains { $0.key == part.key } })
         else { continue }
         found = true
-        left.subtract(index.parts[..<count].map(\.key))
+        uncovered.subtract(index.parts[..<count].map(\.key))
       }
     }
     // Without an order, single-field indexes count too.
     if sorted.isEmpty {
-      left = left.filter { key in
+      uncovered = uncovered.filter { key in
         !fixed.contains { $0.key == key && hasIndex(of: $0, id, scope) }
       }
-      return left.isEmpty
+      return uncovered.isEmpty
     }
-    return found && left.isEmpty
+    return found && uncovered.isEmpty
   }
 
   private func hasVectorIndex(_ index: CompositeIndex, _ nearest: FindNearest) -> Bool {

@@ -44,7 +44,7 @@ struct CompositeScan: Sendable {
 struct CompositeChoice {
   var plan: QueryPlan
   /// Whether it covers all equalities, so that almost every entry is a result.
-  var isWhole: Bool
+  var coversAllEqualities: Bool
 }
 
 extension Planner {
@@ -65,8 +65,8 @@ extension Planner {
     }.max { $0.1.fixed < $1.1.fixed }
     guard let (index, use) = best else { return nil }
     // Without an order, an intersection is as good as an index that omits fields.
-    let isWhole = fixed.allSatisfy { $0.count == use.fixed }
-    if orders.isEmpty, collection != nil, !isWhole || use.fixed < 2 { return nil }
+    let coversAllEqualities = fixed.allSatisfy { $0.count == use.fixed }
+    if orders.isEmpty, collection != nil, !coversAllEqualities || use.fixed < 2 { return nil }
     var scan = CompositeScan(index: index, collection: collection, fixed: use.fixed, streams: [])
     for (terms, fields) in zip(alternatives, fixed) {
       let head = index.prefix(in: collection ?? ResourcePath([]))
@@ -75,12 +75,13 @@ extension Planner {
       if let order = orders.first {
         range.narrow(prefix, filterBounds(order, [terms]), index.index.parts[use.fixed].mode)
       }
-      narrow(&range, behind: prefix, scan, common, reverse: use.reverse)
+      narrow(&range, after: prefix, scan, common, reverse: use.reverse)
       if !range.isEmpty { scan.streams.append(.init(prefix: prefix, range: range)) }
     }
     let source: QueryPlan.Source = scan.streams.isEmpty ? .nothing : .composite(scan)
     return CompositeChoice(
-      plan: QueryPlan(source: source, arrangement: .exact, reverse: use.reverse), isWhole: isWhole)
+      plan: QueryPlan(source: source, arrangement: .exact, reverse: use.reverse),
+      coversAllEqualities: coversAllEqualities)
   }
 
   /// The number of fixed fields and the direction in which an index serves; nil if it does not.
@@ -102,7 +103,7 @@ extension Planner {
 
   /// Narrows a range to the entries between the cursors, as far as their values are exact.
   private func narrow(
-    _ range: inout KeyRange, behind prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
+    _ range: inout KeyRange, after prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
   ) {
     for (cursor, isStart) in [(normalized.startAt, true), (normalized.endAt, false)] {
       guard let cursor, let bytes = bytes(of: cursor, scan, common) else { continue }

@@ -96,9 +96,9 @@ struct PreparedQuery: Sendable {
     guard projection != nil else { return self }
     var structured = query.structured
     structured.select = nil
-    guard var whole = try? deriving(structured) else { return self }
-    whole.requiredFields = requiredFields
-    whole.needsOrder = needsOrder
-    return whole
+    guard var complete = try? deriving(structured) else { return self }
+    complete.requiredFields = requiredFields
+    complete.needsOrder = needsOrder
+    return complete
   }
 }

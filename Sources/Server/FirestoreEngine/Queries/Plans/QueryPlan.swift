@@ -125,7 +125,7 @@ struct Planner {
     _ isCommon: (Key) throws -> Bool
   ) rethrows -> QueryPlan {
     let composite = composite(in: path, path.id ?? "", alternatives)
-    if let composite, composite.isWhole { return composite.plan }
+    if let composite, composite.coversAllEqualities { return composite.plan }
     let prefixes = alternatives.map { $0.compactMap { entryPrefix(of: $0, in: path) } }
     let ids = idBounds(alternatives, in: path)
     if prefixes.allSatisfy({ !$0.isEmpty }) {

@@ -35,7 +35,7 @@ enum ScanPosition: Sendable {
 /// Reads a plan's source.
 struct Candidates {
   /// A candidate that was read ahead.
-  private enum Ahead {
+  private enum ReadAhead {
     case document(StoredDocument)
     case row(DocumentName, Key, value: ArraySlice<UInt8>, entry: Key)
   }
@@ -47,7 +47,7 @@ struct Candidates {
   private let budget: ScanBudget
   private var hasBegun = false
   private var isPaused = false
-  private var ahead: [Ahead] = []
+  private var readAhead: [ReadAhead] = []
   private var position = 0
   private var batch: Int
   /// The rest of the range; nil at the end.
@@ -63,7 +63,7 @@ struct Candidates {
 
   /// - Parameter expected: the number of candidates that are likely to be needed.
   init(
-    _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from place: ScanPosition = .start,
+    _ plan: QueryPlan, _ database: DatabaseName, _ view: any ReadView, from position: ScanPosition = .start,
     expecting expected: Int, recordsKeys: Bool = false,
     budget: ScanBudget = ScanBudget(rows: EngineLimits.maximumScanRows)
   ) {
@@ -76,7 +76,7 @@ struct Candidates {
     self.recordsKeys = recordsKeys
     ids = IDUnion([], reverse: plan.reverse)
     var last: StoredDocument?
-    if case .after(let document) = place { last = document }
+    if case .after(let document) = position { last = document }
     switch plan.source {
     case .nothing: break
     case .names(let paths):
@@ -90,7 +90,7 @@ struct Candidates {
           ? KeyRange(start: bounds.start, end: id) : KeyRange(start: id.successor, end: bounds.end)
       }
       idBounds = prefixes.map { _ in bounds }
-      if case .ids(let ranges) = place { idBounds = ranges }
+      if case .ids(let ranges) = position { idBounds = ranges }
       ids = IDUnion(
         zip(prefixes, idBounds).map { prefixes, bounds in
           IndexIntersection(
@@ -100,26 +100,26 @@ struct Candidates {
         }, reverse: plan.reverse)
     case .index(_, _, let range):
       rest = range
-      if case .range(let range) = place { rest = range }
+      if case .range(let range) = position { rest = range }
     case .composite(let scan):
       var ranges = scan.streams.map(\.range)
-      if case .ranges(let rest) = place { ranges = rest }
+      if case .ranges(let rest) = position { ranges = rest }
       composite = CompositeUnion(scan, ranges, view, budget, reverse: plan.reverse)
     case .rows(let range):
       rest = range
-      if case .range(let range) = place { rest = range }
+      if case .range(let range) = position { rest = range }
       if let last {
         rest = range.remainder(after: FirestoreKeyLayout.document(last.name.path), reverse: plan.reverse)
       }
     case .group(let range):
       rest = range
-      if case .range(let range) = place { rest = range }
+      if case .range(let range) = position { rest = range }
       if let last {
         rest = range.remainder(after: FirestoreKeyLayout.group(last.name.path), reverse: plan.reverse)
       }
     case .subtree:
       walked = last?.name.path
-      if case .path(let path) = place { walked = path }
+      if case .path(let path) = position { walked = path }
     }
   }
 
@@ -153,13 +153,13 @@ struct Candidates {
   /// The next candidate; nil at the end, or at a pause.
   mutating func next() throws -> Candidate? {
     while true {
-      while position >= ahead.count {
-        ahead.removeAll(keepingCapacity: true)
+      while position >= readAhead.count {
+        readAhead.removeAll(keepingCapacity: true)
         position = 0
         guard try fill() else { return nil }
       }
       defer { position += 1 }
-      switch ahead[position] {
+      switch readAhead[position] {
       case .document(let document): return Candidate(document: document)
       case .row(let name, let key, let value, let entry):
         if recordsKeys { keys.append(key) }
@@ -193,7 +193,7 @@ struct Candidates {
 
   private mutating func note(_ path: ResourcePath) {
     guard let name = DocumentName(database: database, path: path) else { return }
-    ahead.append(.row(name, FirestoreKeyLayout.document(path), value: [], entry: []))
+    readAhead.append(.row(name, FirestoreKeyLayout.document(path), value: [], entry: []))
   }
 
   private mutating func fillFromEntries(_ collection: ResourcePath) throws -> Bool {
@@ -205,10 +205,10 @@ struct Candidates {
       guard case .id(let id) = step else { break }
       count += 1
       var decoder = IndexKeyDecoder(id)
-      guard let text = decoder.segment(),
-        let name = DocumentName(database: database, path: collection.appending(text))
+      guard let idString = decoder.segment(),
+        let name = DocumentName(database: database, path: collection.appending(idString))
       else { continue }
-      ahead.append(.row(name, prefix + id, value: [], entry: []))
+      readAhead.append(.row(name, prefix + id, value: [], entry: []))
     }
     return count > 0
   }
@@ -222,7 +222,7 @@ struct Candidates {
       guard let id = decoder.segment(),
         let name = DocumentName(database: database, path: collection.appending(id))
       else { continue }
-      ahead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
+      readAhead.append(.row(name, rows + key[end...], value: key[prefix.count..<end], entry: key))
     }
     return !entries.isEmpty || hasRest
   }
@@ -238,7 +238,7 @@ struct Candidates {
         let name = DocumentName(database: database, path: path)
       else { continue }
       let tie = next.row.tieEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
-      ahead.append(
+      readAhead.append(
         .row(
           name, FirestoreKeyLayout.document(path), value: tie ?? [], entry: Array(next.row.key[next.start...])
         ))
@@ -292,7 +292,7 @@ struct Candidates {
 
   private mutating func fillFromRows() throws -> Bool {
     guard let range = rest, !range.isEmpty else { return false }
-    var found: [Ahead] = []
+    var found: [ReadAhead] = []
     var last: Key = []
     var bytes = 0
     let limit = batch
@@ -310,7 +310,7 @@ struct Candidates {
     budget.consume(found.count + hidden.count + 1, bytes: bytes)
     let stopped = found.count >= limit || bytes >= EngineLimits.maximumPageBytes
     rest = (hidden.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
-    ahead = found
+    readAhead = found
     return !found.isEmpty || hasRest
   }
 

@@ -24,9 +24,9 @@ struct CompositeUnion {
 
   private struct Stream {
     let start: Int
-    let whole: KeyRange
+    let bounds: KeyRange
     var rest: KeyRange?
-    var ahead: ArraySlice<CompositeRow> = []
+    var readAhead: ArraySlice<CompositeRow> = []
     var batch = 16
     /// Whether the last read found nothing before the budget was exhausted.
     var isPaused = false
@@ -46,58 +46,58 @@ struct CompositeUnion {
     self.budget = budget
     self.reverse = reverse
     valuesStart = scan.collection.map { scan.index.prefix(in: $0).count } ?? scan.index.prefix.count
-    streams = zip(scan.streams, ranges).map { Stream(start: $0.prefix.count, whole: $1, rest: $1) }
+    streams = zip(scan.streams, ranges).map { Stream(start: $0.prefix.count, bounds: $1, rest: $1) }
   }
 
   /// The remaining part of each range.
   var remainders: [KeyRange] {
     streams.map { stream in
-      guard let next = stream.ahead.first?.key else { return stream.rest ?? KeyRange(start: [], end: []) }
+      guard let next = stream.readAhead.first?.key else { return stream.rest ?? KeyRange(start: [], end: []) }
       // The next entry was only read ahead, so it remains.
       return reverse
-        ? KeyRange(start: stream.whole.start, end: next.successor)
-        : KeyRange(start: next, end: stream.whole.end)
+        ? KeyRange(start: stream.bounds.start, end: next.successor)
+        : KeyRange(start: next, end: stream.bounds.end)
     }
   }
 
   /// The next entry.
   mutating func next() throws -> Step {
-    var least: Entry?
-    for place in streams.indices {
-      guard let row = try head(place) else {
+    var first: Entry?
+    for stream in streams.indices {
+      guard let row = try head(stream) else {
         // The next entry of this range may precede those of the others.
-        if streams[place].isPaused { return .paused }
+        if streams[stream].isPaused { return .paused }
         continue
       }
-      let entry = Entry(row: row, start: streams[place].start)
-      guard let known = least else {
-        least = entry
+      let entry = Entry(row: row, start: streams[stream].start)
+      guard let current = first else {
+        first = entry
         continue
       }
       if reverse
-        ? known.suffix.lexicographicallyPrecedes(entry.suffix)
-        : entry.suffix.lexicographicallyPrecedes(known.suffix)
+        ? current.suffix.lexicographicallyPrecedes(entry.suffix)
+        : entry.suffix.lexicographicallyPrecedes(current.suffix)
       {
-        least = entry
+        first = entry
       }
     }
-    guard let least else { return .end }
-    for place in streams.indices {
-      while let row = try head(place), row.key[streams[place].start...].elementsEqual(least.suffix) {
-        streams[place].ahead.removeFirst()
+    guard let first else { return .end }
+    for stream in streams.indices {
+      while let row = try head(stream), row.key[streams[stream].start...].elementsEqual(first.suffix) {
+        streams[stream].readAhead.removeFirst()
       }
     }
-    return .entry(least)
+    return .entry(first)
   }
 
-  private mutating func head(_ place: Int) throws -> CompositeRow? {
-    if let row = streams[place].ahead.first { return row }
-    streams[place].isPaused = false
-    guard let range = streams[place].rest, !range.isEmpty else { return nil }
+  private mutating func head(_ stream: Int) throws -> CompositeRow? {
+    if let row = streams[stream].readAhead.first { return row }
+    streams[stream].isPaused = false
+    guard let range = streams[stream].rest, !range.isEmpty else { return nil }
     var rows: [CompositeRow] = []
     var last: Key = []
     var count = 0
-    let limit = streams[place].batch
+    let limit = streams[stream].batch
     let start = valuesStart
     let hidden = try view.scan(range, reverse: reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, value, _ in
@@ -107,11 +107,11 @@ struct CompositeUnion {
       return count < limit
     }
     budget.consume(count + hidden.count + 1)
-    streams[place].batch = min(limit * 2, 256)
+    streams[stream].batch = min(limit * 2, 256)
     let end = hidden.last ?? (count == limit ? last : nil)
-    streams[place].rest = end.map { range.remainder(after: $0, reverse: reverse) }
-    streams[place].isPaused = rows.isEmpty && hidden.last != nil
-    streams[place].ahead = rows[...]
+    streams[stream].rest = end.map { range.remainder(after: $0, reverse: reverse) }
+    streams[stream].isPaused = rows.isEmpty && hidden.last != nil
+    streams[stream].readAhead = rows[...]
     return rows.first
   }
 }

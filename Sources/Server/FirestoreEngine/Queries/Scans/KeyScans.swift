@@ -44,7 +44,7 @@ enum IDStep: Equatable {
 /// The document ids under one index prefix (all entries with one value of one field), in order, with seeks.
 struct EntryStream {
   private let prefix: Key
-  private let whole: KeyRange
+  private let bounds: KeyRange
   private let reverse: Bool
   private let view: any ReadView
   private let budget: ScanBudget
@@ -63,9 +63,9 @@ struct EntryStream {
     self.budget = budget
     self.prefix = prefix
     self.reverse = reverse
-    whole = KeyRange(
+    bounds = KeyRange(
       start: prefix + ids.start, end: ids.end.map { prefix + $0 } ?? KeyRange.successor(ofPrefix: prefix))
-    rest = whole
+    rest = bounds
   }
 
   /// The next id; with `target`, the next that does not precede it in scan order.
@@ -175,21 +175,21 @@ struct IndexIntersection {
 struct IDUnion {
   private var parts: [IndexIntersection]
   /// The next id of each part; nil if it has to be read.
-  private var heads: [IDStep?]
+  private var nextSteps: [IDStep?]
   private var last: [UInt8]?
   private let reverse: Bool
 
   init(_ parts: [IndexIntersection], reverse: Bool) {
     self.parts = parts
     self.reverse = reverse
-    heads = Array(repeating: nil, count: parts.count)
+    nextSteps = Array(repeating: nil, count: parts.count)
   }
 
   /// Where each part continues, within its bounds; nil if it has ended.
-  func bounds(within whole: [KeyRange?]) -> [KeyRange?] {
-    zip(heads, whole).map { head, range -> KeyRange? in
+  func bounds(within bounds: [KeyRange?]) -> [KeyRange?] {
+    zip(nextSteps, bounds).map { step, range -> KeyRange? in
       guard let range else { return nil }
-      switch head {
+      switch step {
       case .end: return nil
       case .id(let id), .paused(let id):
         return reverse
@@ -205,30 +205,30 @@ struct IDUnion {
   /// The next id.
   mutating func next() throws -> IDStep {
     for index in parts.indices {
-      switch heads[index] {
-      case nil, .paused: heads[index] = try parts[index].next()
+      switch nextSteps[index] {
+      case nil, .paused: nextSteps[index] = try parts[index].next()
       case .id, .end: break
       }
     }
-    var least: [UInt8]?
+    var first: [UInt8]?
     var pause: [UInt8]?
-    for head in heads {
-      switch head {
-      case .id(let id): least = first(id, least)
-      case .paused(let id): pause = first(id, pause)
+    for step in nextSteps {
+      switch step {
+      case .id(let id): first = precedingID(id, first)
+      case .paused(let id): pause = precedingID(id, pause)
       case .end, nil: break
       }
     }
     // A part that paused before the smallest id may still return a smaller or equal one.
-    if let pause, least.map({ first(pause, $0) == pause }) ?? true { return .paused(pause) }
-    guard let least else { return .end }
-    for index in parts.indices where heads[index] == .id(least) { heads[index] = nil }
-    last = least
-    return .id(least)
+    if let pause, first.map({ precedingID(pause, $0) == pause }) ?? true { return .paused(pause) }
+    guard let first else { return .end }
+    for index in parts.indices where nextSteps[index] == .id(first) { nextSteps[index] = nil }
+    last = first
+    return .id(first)
   }
 
   /// Which of two ids comes first in scan order.
-  private func first(_ id: [UInt8], _ other: [UInt8]?) -> [UInt8] {
+  private func precedingID(_ id: [UInt8], _ other: [UInt8]?) -> [UInt8] {
     guard let other else { return id }
     return (reverse ? id.lexicographicallyPrecedes(other) : other.lexicographicallyPrecedes(id)) ? other : id
   }
