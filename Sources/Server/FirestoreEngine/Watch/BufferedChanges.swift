@@ -10,11 +10,13 @@ import FirestoreModel
 
 /// Memory limits of one Listen stream.
 struct WatchBufferLimits: Sendable {
-  /// Maximum number of changes held with their documents, and maximum bytes of those documents.
+  /// Maximum number of changes held with their documents.
   var maximumChanges = EngineLimits.maximumStreamChanges
+  /// Maximum bytes of those documents.
   var maximumChangeBytes = EngineLimits.maximumStreamChangeBytes
-  /// Maximum number of names of changed documents, and maximum bytes of those names.
+  /// Maximum number of names of changed documents.
   var maximumNames = EngineLimits.maximumStreamChangedNames
+  /// Maximum bytes of those names.
   var maximumNameBytes = EngineLimits.maximumStreamChangedNameBytes
   /// Bytes of responses handed to the output in one call after which no more are added.
   var maximumBatchBytes = EngineLimits.maximumWatchBatchBytes
