@@ -1,9 +1,11 @@
 // A commit plan: the rows, index entries and log record that a list of writes produces, computed in the
 // sequencer before anything is written.
 //
-// Example: books/b1 is stored with {n: 1}. A commit with `update {n: 2}` yields one pending document with
-// `before` {n: 1} and `fields` {n: 2}; one changed row; the index entry of n = 1 to clear and that of n = 2
-// to insert; a footprint with the document's row and both entries; and one committed change.
+// Example: books/b1 is stored with {n: 1}. A commit with `update {n: 2}` yields:
+// - one pending document, with `before` {n: 1} and `fields` {n: 2};
+// - one changed row, an index entry to clear (n = 1) and one to insert (n = 2);
+// - a footprint with the document's row and both entries;
+// - one committed change.
 //
 // Invariants
 // 1. Writes apply in order, each to the result of the previous ones. The first failure fails the commit.

@@ -27,13 +27,18 @@ import OrderedStore
 extension FirestoreEngine {
   /// Applies writes in order, all or none, and ends the transaction if one is named.
   ///
-  /// Without writes and transaction nothing happens, and there is no commit time. A commit that fails ends its
-  /// transaction too: not every client rolls back then.
+  /// Without writes and transaction nothing happens, and there is no commit time. A commit that fails ends
+  /// its transaction too: not every client rolls back then.
   ///
-  /// - Parameter completion: called once, on any thread; it must be quick and must not block. Errors are NOT_FOUND,
-  ///   ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition, ABORTED for contention, INVALID_ARGUMENT for
-  ///   writes that can never be applied, UNAVAILABLE if the outcome is unknown, CANCELLED if the call was cancelled
-  ///   while it waited.
+  /// Errors:
+  /// - NOT_FOUND, ALREADY_EXISTS or FAILED_PRECONDITION for an unmet precondition;
+  /// - ABORTED for contention;
+  /// - INVALID_ARGUMENT for writes that can never be applied;
+  /// - UNAVAILABLE if the outcome is unknown;
+  /// - CANCELLED if the call was cancelled while it waited.
+  ///
+  /// - Parameter completion: called once with the outcome, on any thread; it must be quick and must not
+  ///   block.
   /// - Returns: the call, by which a wait can be cancelled.
   @discardableResult
   public func commit(

@@ -155,8 +155,8 @@ final class LockTable: Sendable {
     for waiter in granted { waiter.resume(.granted) }
   }
 
-  /// Waits until a footprint can be entered, and enters it, so that no other request comes between until the
-  /// caller calls `enter` with the final footprint, or `leave`.
+  /// Waits until a footprint can be entered, and enters it. No other request comes between until the caller
+  /// calls `enter` with the final footprint, or `leave`.
   /// - Throws: ABORTED on timeout, CANCELLED if the task is cancelled.
   func waitToWrite(
     _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64

@@ -5,10 +5,10 @@
 // decide whether its document was and is before a boundary. If the number is no longer n afterwards, the
 // boundary moves over the missing or excess neighbors.
 //
-// Example: limit 2 over the names a, c, e has one boundary at c with `matchCount` 2. Inserting b makes it 3:
-// the boundary moves back to b, and c leaves the window.
+// Example: limit 2 over the names a, c, e has one boundary at c with `count` 2. Inserting b makes it 3: the
+// boundary moves back to b, and c leaves the window.
 //
-// Invariant: between two snapshots, exactly `count` matches are at or before a boundary, and `count` is the
+// Invariant: between two snapshots, exactly `count` matches are at or before a boundary. `count` is the
 // smaller of `matchLimit` and the number of all matches. A boundary is `unbounded` only if no match is after
 // it.
 

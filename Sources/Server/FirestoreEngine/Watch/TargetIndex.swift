@@ -1,7 +1,7 @@
 // An index of listening targets, to find those that a commit affects without checking each target.
 //
-// Targets of named documents are found by name. Query targets are stored under the collection (or collection
-// group, or neither) that they select and, within it, under keys that all their matches share
+// Targets of named documents are found by name. Query targets are stored under the collection or collection
+// group that they select. Within it they are stored under keys that all their matches share
 // (`TargetIndexKey`). Equal queries share one entry, which is evaluated once per change. Queries without a
 // key are evaluated for every change in their collection; their number is limited.
 

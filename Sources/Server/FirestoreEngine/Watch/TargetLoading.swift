@@ -4,7 +4,7 @@ import FirestoreModel
 import OrderedStore
 
 extension WatchWorker {
-  /// Checks that the stream's caller may listen to a target's selection, or to part of it, and subscribes the
+  /// Checks that the stream's caller may listen to a target's selection, or to part of it. Subscribes the
   /// target to changes of the documents that the decision depends on.
   /// - Throws: the policy's denial.
   func authorizeTarget(

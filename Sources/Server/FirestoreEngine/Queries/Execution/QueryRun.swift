@@ -1,8 +1,8 @@
 // One execution of a query, page by page, with all pages at one version.
 //
 // Results that no index orders are held for sorting if their order is needed, up to
-// `EngineLimits.maximumSortBytes`: all of them or, if an index gives the first order field, those with one
-// value of it. Rows that were read are not read again for the next page.
+// `EngineLimits.maximumSortBytes`. If an index gives the first order field, only the results with one value
+// of it are held. Rows that were read are not read again for the next page.
 //
 // Invariant: the concatenated pages are the query's result: all matching documents in order, then offset,
 // then limit. A page is bounded in documents, bytes and scanned rows, matching or not. Therefore a page may

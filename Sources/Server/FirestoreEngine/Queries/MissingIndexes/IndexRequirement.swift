@@ -1,9 +1,12 @@
 // Determines the index that Firebase would require before it executes a query.
 //
-// Without configuration, Firebase executes queries by name; equalities and array membership on any fields, by
-// merging automatic indexes; and a range or an order on one field. Other queries need a composite index, or
-// several that share the order and together contain the equalities. In collection groups single-field indexes
-// must be configured.
+// Without configured indexes, Firebase executes these queries:
+// - documents by name;
+// - equalities and array membership on any fields, by merging automatic indexes;
+// - a range or an order on one field.
+//
+// Other queries need a composite index, or several that share the order and together contain the equalities.
+// In collection groups single-field indexes must be configured.
 
 import FirestoreModel
 import OrderedStore

@@ -1,10 +1,15 @@
 // Plans a query: the rows to read, their order, and the ranges that a transaction locks.
 //
-// Preference: documents by name; a composite index with all equalities and the order; equalities and array
-// membership by intersecting index entries; a composite index with the order and some equalities; the index
-// of the first order field; the rows of the collection. If the rows are not in the query's order and the
-// order matters, results are sorted in memory. Every candidate is matched against the complete query.
-// Therefore a plan may read too much, but never too little.
+// Sources, in order of preference:
+// 1. documents by name;
+// 2. a composite index with all equalities and the order;
+// 3. equalities and array membership, by intersecting index entries;
+// 4. a composite index with the order and some equalities;
+// 5. the index of the first order field;
+// 6. the rows of the collection.
+//
+// If the rows are not in the query's order and the order matters, results are sorted in memory. Every
+// candidate is matched against the complete query. Therefore a plan may read too much, but never too little.
 
 import FirestoreModel
 import OrderedStore
