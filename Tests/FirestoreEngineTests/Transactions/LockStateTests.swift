@@ -246,7 +246,7 @@ private struct ModelLocks {
     for waiter in model.queue { _ = state.remove(waiter: waiter.id) }
     for owner in owners { state.release(owner) }
     #expect(state.waitingReadKeys.isEmpty && state.waitingReadRanges.isEmpty && state.watchers.isEmpty)
-    #expect(state.waitingWriteFootprints.isEmpty && state.yieldingReads == 0 && state.waiters.isEmpty)
+    #expect(state.waitingWriteFootprints.isEmpty && state.yieldingReadCount == 0 && state.waiters.isEmpty)
     for writer in model.inFlight.keys { state.leave(writer) }
     #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
     #expect(state.footprints.isEmpty && state.queuePositions.isEmpty && state.owned.isEmpty)

@@ -21,7 +21,7 @@ extension LockTable.State {
       waiter.ranges = read.ranges.map { waitingReadRanges.insert($0, waiter.id) }
     case .write(let write):
       if write.owner == nil { waitingWriteFootprints.insert(write.footprint, as: waiter.id) }
-    case .afterWrites: yieldingReads += 1
+    case .afterWrites: yieldingReadCount += 1
     }
     waiter.witness = witness
     watchers[witness, default: []].insert(waiter.id)
@@ -52,12 +52,13 @@ extension LockTable.State {
         waitingReadRanges.remove(number, startingAt: range.start)
       }
     case .write: waitingWriteFootprints.remove(id)
-    case .afterWrites: yieldingReads -= 1
+    case .afterWrites: yieldingReadCount -= 1
     }
     if let witness = waiter.witness { unwatch(witness, id) }
     stale.remove(id)
     precondition(
-      waitingReadCount >= waitingExclusiveReadCount && waitingExclusiveReadCount >= 0 && yieldingReads >= 0,
+      waitingReadCount >= waitingExclusiveReadCount && waitingExclusiveReadCount >= 0
+        && yieldingReadCount >= 0,
       "invariant: the counts are those of the queued waiters")
     return waiter
   }
@@ -123,7 +124,7 @@ extension LockTable.State {
   /// aborted then: one of them goes first.
   mutating func removeYieldingReads(inCyclesFrom start: Owner) -> [LockTable.Waiter] {
     var removed: [LockTable.Waiter] = []
-    while yieldingReads > 0, let owners = cycle(from: start, includesYielding: true) {
+    while yieldingReadCount > 0, let owners = cycle(from: start, includesYielding: true) {
       let count = removed.count
       for id in owners.flatMap({ waitingByOwner[$0] ?? [] }) {
         guard case .afterWrites? = waiters[id]?.request, let waiter = remove(waiter: id) else { continue }

@@ -53,7 +53,7 @@ extension LockTable {
     /// The footprints of waiting plain writes, by waiter.
     var waitingWriteFootprints = Footprints()
     /// The number of waiting reads that yield to a write.
-    var yieldingReads = 0
+    var yieldingReadCount = 0
     var watchers: [Blocker: Set<UInt64>] = [:]
     /// Waiters whose witness ended without a check so far; checked when anything else ends.
     var stale: Set<UInt64> = []

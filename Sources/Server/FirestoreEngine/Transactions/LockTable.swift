@@ -96,7 +96,7 @@ final class LockTable: Sendable {
 
   /// Locks rows and ranges for a transaction's read. Waits until `deadline` at most.
   ///
-  /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait behind
+  /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait for
   ///   active transactions may be longer; a single idle one would make every request wait in vain.
   func tryLock(
     _ request: ReadRequest, until deadline: UInt64, idleHolderTimeout: UInt64, yieldsToWrites: Bool
