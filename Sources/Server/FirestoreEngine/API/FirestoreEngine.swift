@@ -15,7 +15,7 @@ public final class FirestoreEngine: Sendable {
     /// How long a write waits for a lock before it fails with ABORTED, in microseconds.
     public var lockWait: UInt64
     /// How often an idle Listen stream gets a fresh token, in microseconds.
-    public var heartbeat: UInt64
+    public var heartbeatInterval: UInt64
     /// The clock for leases, timeouts and heartbeats.
     public var clock: any EngineClock
     /// Whether queries without the indexes that Firebase requires are rejected.
@@ -39,12 +39,12 @@ public final class FirestoreEngine: Sendable {
 
     /// Makes options: a lock timeout of 2 seconds and a heartbeat every 37 seconds.
     public init(
-      createsDatabases: Bool, lockWait: UInt64 = 2_000_000, heartbeat: UInt64 = 37_000_000,
+      createsDatabases: Bool, lockWait: UInt64 = 2_000_000, heartbeatInterval: UInt64 = 37_000_000,
       clock: any EngineClock = SystemClock()
     ) {
       self.createsDatabases = createsDatabases
       self.lockWait = lockWait
-      self.heartbeat = heartbeat
+      self.heartbeatInterval = heartbeatInterval
       self.clock = clock
     }
   }

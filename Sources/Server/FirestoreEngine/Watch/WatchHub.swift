@@ -20,7 +20,7 @@ final class WatchHub: Sendable {
 
   private let rows: any OrderedDatabase
   private let clock: any EngineClock
-  private let heartbeat: UInt64
+  private let heartbeatInterval: UInt64
   // The subscription is set once, before the hub is shared.
   private let subscription = Guarded<(any LogSubscription)?>(nil)
   private let state: Guarded<State>
@@ -28,7 +28,7 @@ final class WatchHub: Sendable {
   init(_ rows: any OrderedDatabase, _ options: FirestoreEngine.Options) {
     self.rows = rows
     clock = options.clock
-    heartbeat = options.heartbeat
+    heartbeatInterval = options.heartbeatInterval
     state = Guarded(State(published: .zero))
     let following = rows.follow { [weak self] record in self?.publish(record) }
     subscription.withLock { $0 = following }
@@ -161,12 +161,12 @@ final class WatchHub: Sendable {
 
   /// Sends idle streams a fresh token, so that clients see a live connection. One task serves all streams.
   private func startHeartbeats() {
-    Task { [weak self, clock, heartbeat] in
-      var next = clock.now() + heartbeat / 4
+    Task { [weak self, clock, heartbeatInterval] in
+      var next = clock.now() + heartbeatInterval / 4
       while true {
         do { try await clock.sleep(until: next) } catch { return }
         guard let hub = self else { return }
-        next = clock.now() + heartbeat / 4
+        next = clock.now() + heartbeatInterval / 4
         let due = hub.dueForHeartbeat()
         guard let due else { return }
         // A store that cannot write cannot reserve a version. Streams then stay silent, and clients
@@ -180,7 +180,7 @@ final class WatchHub: Sendable {
   /// The streams that have been silent for long; nil, which ends the heartbeats, if there are no streams.
   private func dueForHeartbeat() -> [WatchStream]? {
     let now = clock.now()
-    let quiet = heartbeat - heartbeat / 4
+    let quiet = heartbeatInterval - heartbeatInterval / 4
     let streams = state.withLock { state -> [WatchStream]? in
       if state.streams.isEmpty || state.isClosed {
         state.isSendingHeartbeats = false
