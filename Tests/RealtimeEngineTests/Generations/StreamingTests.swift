@@ -42,8 +42,8 @@ struct StreamingTests {
     for round in 0..<40 {
       let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
       _ = try await database.set("/", to: model, as: .administrator)
-      guard let held = try database.rows.current?.hold() else { return }
-      let generations = database.runner.sequencer.generations.durable
+      guard let held = try database.rows.current?.pinView() else { return }
+      let generations = database.runner.executor.generations.durable
       let text = try await held.read { base in
         let view = try generations.view(base)
         var writer = PlainWriter(.root, pretty: false, mostRows: mostRows)
@@ -187,11 +187,11 @@ struct StreamingTests {
       summary.size += 8
     }
     try await generation.settle()
-    let sequencer = database.runner.sequencer
-    let place = Operation.Action.place("/", ImportedTree(generation, summary))
+    let executor = database.runner.executor
+    let place = RealtimeOperation.Action.place("/", ImportedTree(generation, summary))
     let pass = try await store.execute(validating: nil) { writer in
-      try sequencer.run(
-        [Operation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(), mayHold: false)
+      try executor.run(
+        [RealtimeOperation(place, from: .call(.anonymous) { _ in })], in: writer, SessionJournal(), mayDefer: false)
     }.result
     var revoked: [Path] = []
     var told: [Path] = []

@@ -52,8 +52,6 @@ struct RealtimeFanOutTests {
       RealtimePush(long, .set(.empty)), RealtimePush("a", .merge([(long, .empty), ("b", .empty)])),
       RealtimePush("a", .rangeMerge([RangeMerge(start: long, end: "z", updates: .empty)])),
       RealtimePush("a", .rangeMerge([RangeMerge(start: "a", end: long, updates: .empty)])),
-      RealtimePush("a/b", .set(.empty), emptied: [long]),
-      RealtimePush("a/b", .set(.empty), prioritized: [long]),
     ]
     for push in pushes { #expect((1_400..<1_600).contains(push.estimatedSize), "\(push.estimatedSize)") }
   }
@@ -131,7 +129,7 @@ struct RealtimeFanOutTests {
     func listen(_ name: String, tag: Int64?, _ query: QuerySpec) -> (ConnectionState, FanOutStep) {
       let connection = ConnectionState(name: name, caller: .anonymous, sink: RecordingSink(group))
       orders.change(ListenName(path: "l", tag: tag), from: nil, to: query, SessionJournal())
-      let listen = Operation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
+      let listen = RealtimeOperation.Listen(path: "l", query: query, tag: tag, hash: "", compoundHash: nil)
       return (connection, .listen(connection, listen, node, PreparedListen(), warnings: [], request: 1))
     }
     let (first, filtered) = listen("first", tag: 1, query)
@@ -147,7 +145,7 @@ struct RealtimeFanOutTests {
       if case .push = $0 { true } else { false }
     }
     #expect(pushes.isEmpty)
-    fanOut.run([.end(first, isTold: false), .end(second, isTold: false)])
+    fanOut.run([.end(first, notifiesClient: false), .end(second, notifiesClient: false)])
     #expect(fanOut.root.location(at: "l").queries == nil)
   }
 }

@@ -63,7 +63,7 @@ struct ReplayTests {
       namespace: "replay",
       rows: try await DatabaseRows(named: "realtime/replay", in: MemoryStore(), now: SystemTime.milliseconds),
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: seed % 3 == 0 ? 2_000 : 1 << 20,
-      mostInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
+      maximumInFlight: 1 + seed % 4, staging: seed % 2 == 0 ? .standard : .tinyRemovals, created: {},
       released: {})
     var program = RandomProgram(seed: UInt64(300 + seed), database: database, isPipelined: true)
     await program.publish()

@@ -23,7 +23,7 @@ struct ShadowingTests {
     }
 
     func start(_ path: Path, _ which: Int = 0, _ query: QuerySpec = .default, tag: Int64? = nil) {
-      let listen = Operation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
+      let listen = RealtimeOperation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
       fanOut.run([
         .listen(connections[which], listen, .empty, PreparedListen(), warnings: [], request: nil)
       ])
@@ -34,7 +34,7 @@ struct ShadowingTests {
     }
 
     mutating func end(_ which: Int) {
-      fanOut.run([.end(connections[which], isTold: false)])
+      fanOut.run([.end(connections[which], notifiesClient: false)])
       connections[which] = ConnectionState(name: "\(which)", caller: .anonymous, sink: RecordingSink(group))
     }
 

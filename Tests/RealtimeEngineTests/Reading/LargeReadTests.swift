@@ -186,20 +186,20 @@ struct LargeReadTests {
 
   @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
   func hashedWindows() async throws {
-    let rows = try await MemoryStore().database(named: "large", history: .openReads)
+    let rows = try await MemoryStore().database(named: "large", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.preparedBytes = 200
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let connection = ConnectionState(
       name: "large", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
-    func isPutOff(_ action: Operation.Action) async throws -> Bool {
-      let operation = Operation(action, from: .connection(connection, request: 1))
+    func isPutOff(_ action: RealtimeOperation.Action) async throws -> Bool {
+      let operation = RealtimeOperation(action, from: .connection(connection, request: 1))
       return try await rows.execute(validating: nil) { writer in
-        try !sequencer.run([operation], in: writer, SessionJournal(), mayHold: true).held.isEmpty
+        try !executor.run([operation], in: writer, SessionJournal(), mayDefer: true).held.isEmpty
       }.result
     }
-    func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> Operation.Action {
+    func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> RealtimeOperation.Action {
       let query = QuerySpec(ordering: ordering, limit: .first(limit))
       return .listen(.init(path: "big", query: query, tag: tag, hash: hash, compoundHash: nil))
     }
@@ -222,12 +222,12 @@ struct LargeReadTests {
     func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
       let group = RecordingGroup()
       let connection = ConnectionState(name: "phone", caller: .anonymous, sink: RecordingSink(group))
-      let listen = Operation.Listen(
+      let listen = RealtimeOperation.Listen(
         path: "big", query: query, tag: 1, hash: window.hash, compoundHash: CompoundHash(of: window))
       var prepared = PreparedListen()
       if isPrepared {
-        let read = LargeRead("big", node)
-        let operation = Operation(.listen(listen), from: .connection(connection, request: 1))
+        let read = BackgroundRead("big", node)
+        let operation = RealtimeOperation(.listen(listen), from: .connection(connection, request: 1))
           .prepared(by: read)
         prepared = PreparedListen(location: read.current(for: query), firstPush: operation.firstPush)
       }

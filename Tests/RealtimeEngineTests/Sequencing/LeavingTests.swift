@@ -43,7 +43,7 @@ struct LeavingTests {
     let database = try await RealtimeEngine(store: store, policy: policy).database("callers")
     let (a, b) = (Client(database), Client(database))
     _ = await b.set("born", 1)
-    let many = SequencedBody.mostDecidedAgain + 100
+    let many = BatchExecution.maximumReauthorizedListens + 100
     for number in 0..<many {
       _ = await a.send { $0.listen(Path("l/\(number)"), hash: "", request: $1) }
     }
@@ -51,7 +51,7 @@ struct LeavingTests {
     // As many batches as may be are on their way, so that everything else waits.
     engine.shut()
     var writes: [Int64] = []
-    for number in 0..<Pump.mostInFlight {
+    for number in 0..<BatchLoop.maximumInFlight {
       writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
       #expect(await policy.decided("n\(number)"))
     }

@@ -15,13 +15,13 @@ struct OperationQueueTests {
     ConnectionState(name: name, caller: .anonymous, sink: sink)
   }
 
-  private func operation(_ connection: ConnectionState, _ number: Int) -> Operation {
-    Operation(.get("a", .default), from: .connection(connection, request: Int64(number)))
+  private func operation(_ connection: ConnectionState, _ number: Int) -> RealtimeOperation {
+    RealtimeOperation(.get("a", .default), from: .connection(connection, request: Int64(number)))
   }
 
-  private func listen(_ connection: ConnectionState, _ number: Int) -> Operation {
+  private func listen(_ connection: ConnectionState, _ number: Int) -> RealtimeOperation {
     let query = QuerySpec(ordering: .value, limit: .last(1))
-    return Operation(
+    return RealtimeOperation(
       .listen(.init(path: "a", query: query, tag: 1, hash: "", compoundHash: nil)),
       from: .connection(connection, request: Int64(number)))
   }
@@ -33,8 +33,8 @@ struct OperationQueueTests {
     let connections = (0..<5).map { connection("c\($0)") }
     var sent = [Int](repeating: 0, count: 5)
     var done = [Int](repeating: 0, count: 5)
-    var held: [Operation] = []
-    func number(_ operation: Operation) -> (connection: Int, request: Int) {
+    var held: [RealtimeOperation] = []
+    func number(_ operation: RealtimeOperation) -> (connection: Int, request: Int) {
       guard case .connection(let connection, let request) = operation.origin else { return (0, -1) }
       return (connections.firstIndex { $0 === connection } ?? 0, Int(request ?? -1))
     }
@@ -47,7 +47,7 @@ struct OperationQueueTests {
       }
       if !held.isEmpty, values.below(2) == 0 { queue.release(held.remove(at: values.below(held.count))) }
       queue.wake()
-      var put: [Operation] = []
+      var put: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (which, request) = number(operation)
         // As a batch does: what stands behind something that is held is held with it.
@@ -77,11 +77,11 @@ struct OperationQueueTests {
   func gone() async {
     let queue = OperationQueue()
     let (gone, other) = (connection("gone"), connection("other"))
-    func ask(_ action: Operation.Action, _ connection: ConnectionState? = nil) {
-      _ = queue.append(Operation(action, from: .connection(connection ?? gone, request: nil)))
+    func ask(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
+      _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? gone, request: nil)))
     }
     let query = QuerySpec(ordering: .value, limit: .last(1))
-    func listen(_ tag: Int64) -> Operation.Action {
+    func listen(_ tag: Int64) -> RealtimeOperation.Action {
       .listen(.init(path: "a", query: query, tag: tag, hash: "", compoundHash: nil))
     }
     for tag in 0..<2_000 { ask(listen(Int64(tag))) }
@@ -115,7 +115,7 @@ struct OperationQueueTests {
     let late = connection("late")
     let first = operation(late, 0)
     queue.hold([first, operation(late, 1)])
-    _ = queue.append(Operation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
+    _ = queue.append(RealtimeOperation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
     _ = late.markClosed()
     queue.release(first)
     let rest = await queue.next() ?? []
@@ -132,7 +132,7 @@ struct OperationQueueTests {
     for connection in many { for number in 0..<50 { _ = queue.append(listen(connection, number)) } }
     var batch = await queue.next() ?? []
     #expect(batch.count == 16, "what follows from a listen takes its time")
-    var held: [Operation] = []
+    var held: [RealtimeOperation] = []
     while !batch.isEmpty {
       var first: Set<ObjectIdentifier> = []
       for operation in batch {

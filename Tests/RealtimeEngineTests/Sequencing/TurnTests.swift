@@ -9,14 +9,14 @@ import Testing
 @Suite("Turns of what reads", .timeLimit(.minutes(10)))
 struct TurnTests {
   /// Runs a batch and tells which of its operations were carried out, and which were put off.
-  private func run(_ batch: [Operation], turnTime: Duration) async throws -> Sequencer.Pass {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+  private func run(_ batch: [RealtimeOperation], turnTime: Duration) async throws -> OperationExecutor.BatchResult {
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = turnTime
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     return try await rows.execute(validating: nil) { writer in
-      try sequencer.run(batch, in: writer, SessionJournal(), mayHold: true)
+      try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
     }.result
   }
 
@@ -25,17 +25,17 @@ struct TurnTests {
     let connections = (0..<40).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
-    var batch: [Operation] = []
+    var batch: [RealtimeOperation] = []
     for (i, connection) in connections.enumerated() {
       let query = QuerySpec(ordering: .key, limit: .first(10))
-      let listen = Operation.Listen(path: "l", query: query, tag: 1, hash: "", compoundHash: nil)
-      batch.append(Operation(.listen(listen), from: .connection(connection, request: 1)))
-      let write = Operation.Action.write(.set(Path("l/k\(i)"), .leaf(.int(1))), hash: nil)
-      batch.append(Operation(write, from: .call(.anonymous) { _ in }))
+      let listen = RealtimeOperation.Listen(path: "l", query: query, tag: 1, hash: "", compoundHash: nil)
+      batch.append(RealtimeOperation(.listen(listen), from: .connection(connection, request: 1)))
+      let write = RealtimeOperation.Action.write(.set(Path("l/k\(i)"), .leaf(.int(1))), hash: nil)
+      batch.append(RealtimeOperation(write, from: .call(.anonymous) { _ in }))
     }
     // What its connection asks for behind it waits with it.
-    let behind = Operation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
-    batch.append(Operation(behind, from: .connection(connections[39], request: 2)))
+    let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
+    batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
     let pass = try await run(batch, turnTime: .zero)
     #expect(pass.executed.count == 1 + 40)
     #expect(pass.held.count == 39 + 1)
@@ -48,21 +48,21 @@ struct TurnTests {
 
   @Test("A wide window is not read in the sequencer, a narrow one is, and no other operation waits for it")
   func windows() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     (staging.readRows, staging.turnTime) = (8, .seconds(600))
-    let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
+    let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
     let connections = (0..<4).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
     let list = Node.object((0..<20).map { (Key("k\($0)"), ["v": 1]) })
     let large = Node.object((0..<9).map { (Key("k\($0)"), 1) })
-    func get(_ path: Path, _ limit: Int, _ connection: Int) -> Operation {
+    func get(_ path: Path, _ limit: Int, _ connection: Int) -> RealtimeOperation {
       let query = QuerySpec(ordering: .key, limit: .first(limit))
-      return Operation(.get(path, query), from: .connection(connections[connection], request: 1))
+      return RealtimeOperation(.get(path, query), from: .connection(connections[connection], request: 1))
     }
-    func write(_ path: Path, _ node: Node, _ origin: Operation.Origin) -> Operation {
-      Operation(.write(.set(path, node), hash: nil), from: origin)
+    func write(_ path: Path, _ node: Node, _ origin: RealtimeOperation.Origin) -> RealtimeOperation {
+      RealtimeOperation(.write(.set(path, node), hash: nil), from: origin)
     }
     let batch = [
       write("l", list, .call(.anonymous) { _ in }), write("m/x", large, .call(.anonymous) { _ in }),
@@ -71,7 +71,7 @@ struct TurnTests {
       get("m", 2, 2), write("l/k1", 2, .connection(connections[3], request: 1)),
     ]
     var pass = try await rows.execute(validating: nil) { writer in
-      try sequencer.run(batch, in: writer, SessionJournal(), mayHold: true)
+      try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
     }.result
     let waiting = pass.held.map { held in
       switch held.reason {
@@ -85,9 +85,9 @@ struct TurnTests {
     // It goes on with what was read.
     var ready = pass.held[0].operation
     ready.window = .success(7)
-    #expect(!ready.takesTurns)
+    #expect(!ready.isThrottled)
     pass = try await rows.execute(validating: nil) { [ready] writer in
-      try sequencer.run([ready], in: writer, SessionJournal(), mayHold: true)
+      try executor.run([ready], in: writer, SessionJournal(), mayDefer: true)
     }.result
     guard case .answer(_, .value(let node))? = pass.steps.first else {
       return #expect(Bool(false), "not answered")
@@ -97,15 +97,15 @@ struct TurnTests {
 
   @Test("A step of clearing index rows ends once its time is over, and the next goes on where it ended")
   func clearing() async throws {
-    let rows = try await MemoryStore().database(named: "clearing", history: .openReads)
+    let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = .zero
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
-    func run(_ action: Operation.Action) async throws {
-      let operation = Operation(action, from: .call(.administrator) { _ in })
+    func run(_ action: RealtimeOperation.Action) async throws {
+      let operation = RealtimeOperation(action, from: .call(.administrator) { _ in })
       _ = try await rows.execute(validating: nil) { writer in
-        try sequencer.run([operation], in: writer, SessionJournal(), mayHold: true)
+        try executor.run([operation], in: writer, SessionJournal(), mayDefer: true)
       }
     }
     func count() async throws -> Int {
@@ -135,21 +135,21 @@ struct TurnTests {
 
   @Test("What was registered is taken apart by turns")
   func cancels() {
-    #expect(Operation(.cancelOnDisconnect("a"), from: .call(.anonymous) { _ in }).takesTurns)
+    #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.anonymous) { _ in }).isThrottled)
   }
 
   @Test("What was put off has its turn, however much that is new comes with every batch")
   func age() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = .zero
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let queue = OperationQueue()
-    func read(_ number: Int) -> Operation {
+    func read(_ number: Int) -> RealtimeOperation {
       let connection = ConnectionState(
         name: "c\(number)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
-      return Operation(.get("x", .default), from: .connection(connection, request: Int64(number)))
+      return RealtimeOperation(.get("x", .default), from: .connection(connection, request: Int64(number)))
     }
     let first = 5
     for number in 0..<first { #expect(queue.append(read(number))) }
@@ -159,13 +159,13 @@ struct TurnTests {
       for i in 0..<2 { #expect(queue.append(read(first + 2 * round + i))) }
       let batch = try #require(await queue.next())
       let pass = try await rows.execute(validating: nil) { writer in
-        try sequencer.run(batch, in: writer, SessionJournal(), mayHold: true)
+        try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
       }.result
       for operation in pass.executed {
         if case .connection(_, let request?) = operation.origin { answered.append(request) }
       }
       queue.hold(pass.held.map(\.operation))
-      queue.releaseByTurns(pass.held.map(\.operation))
+      queue.releaseSkipped(pass.held.map(\.operation))
     }
     #expect(answered == Array(0..<40))
   }

@@ -11,7 +11,7 @@ import Testing
 struct WeightTests {
   /// What a write puts into its commit: a row for each leaf, and the log record.
   private func written(_ changes: [(Path, Node)]) -> Int {
-    var bytes = WriteRecord(changes).bytes.count
+    var bytes = ChangeLogRecord(changes).bytes.count
     for (path, node) in changes {
       node.forEachLeaf { relative, leaf in
         bytes += RowKeys.row(of: path.appending(relative)).count + NodeEncoder.encode(leaf).count
@@ -20,8 +20,8 @@ struct WeightTests {
     return bytes
   }
 
-  private func weight(_ write: Write) -> Int {
-    Operation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
+  private func weight(_ write: RealtimeWrite) -> Int {
+    RealtimeOperation(.write(write, hash: nil), from: .call(.administrator) { _ in }).weight
   }
 
   @Test("No write is heavier than its weight", arguments: 0..<200)

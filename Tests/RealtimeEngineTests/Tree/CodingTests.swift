@@ -28,7 +28,7 @@ struct RealtimeRowTests {
     for _ in 0..<3 where !bytes.isEmpty { bytes[values.below(bytes.count)] = UInt8(values.below(256)) }
     _ = try? NodeDecoder.decode(bytes)
     _ = try? NodeDecoder.decode(Array(bytes.dropLast(values.below(bytes.count + 1))))
-    _ = try? WriteRecord(bytes: bytes)
+    _ = try? ChangeLogRecord(bytes: bytes)
   }
 
   @Test(
@@ -70,7 +70,7 @@ struct RealtimeRowTests {
   @Test("A row of a session whose key ends with the session's name is an error, not a crash")
   func damagedSession() async throws {
     let store = try MemoryStore()
-    let database = try await store.database(named: "damaged", history: .openReads)
+    let database = try await store.database(named: "damaged", history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { writer in
       try writer.set(RowKeys.prefix(ofSession: "s1"), [])
       try writer.set(RowKeys.prefix(ofSession: "s2") + [UInt8(ascii: "c")], [0xFF])
@@ -105,13 +105,13 @@ struct RealtimeRowTests {
 
   @Test("Log records say what was written; large values are left to be read")
   func records() throws {
-    let record = WriteRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
-    let read = try WriteRecord(bytes: record.bytes)
+    let record = ChangeLogRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
+    let read = try ChangeLogRecord(bytes: record.bytes)
     #expect(read.changes.map(\.path) == ["a/b", "c"])
     #expect(read.changes.map(\.value) == [.leaf(.int(1)), .empty])
-    let large = WriteRecord([("a", .leaf(.string(String(repeating: "x", count: 2 << 20))))])
+    let large = ChangeLogRecord([("a", .leaf(.string(String(repeating: "x", count: 2 << 20))))])
     #expect(large.bytes.count < 100)
-    #expect(try WriteRecord(bytes: large.bytes).changes.map(\.value) == [nil])
+    #expect(try ChangeLogRecord(bytes: large.bytes).changes.map(\.value) == [nil])
   }
 
   @Test("Every write leaves a log record, in order")
@@ -120,10 +120,10 @@ struct RealtimeRowTests {
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("log")
     for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .anonymous) }
     _ = try await database.set("n", to: 4, as: .anonymous)
-    let stored = try await store.database(named: "realtime/log", history: .openReads)
+    let stored = try await store.database(named: "realtime/log", history: .activeReadersOnly)
     let records = try await stored.log(after: stored.createdVersion, limit: 100)
     let values = try records.flatMap {
-      try WriteRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }
+      try ChangeLogRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }
     }
     #expect(values == ["0", "1", "2", "3", "4"])
   }

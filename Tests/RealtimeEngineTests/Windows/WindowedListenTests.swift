@@ -88,13 +88,13 @@ struct WindowedListenTests {
     let client = Client(database)
     let query = QuerySpec(ordering: .child("n"), limit: .last(20))
     await client.ask { $0.listen("list", query: query, tag: 1, hash: "", request: $1) }
-    let sequencer = database.runner.sequencer
+    let executor = database.runner.executor
     guard let store = database.rows.current else { return }
     func rows(_ path: Path, _ value: Node) async throws -> Int {
-      let operation = Operation(.write(.set(path, value), hash: nil), from: .call(.administrator) { _ in })
+      let operation = RealtimeOperation(.write(.set(path, value), hash: nil), from: .call(.administrator) { _ in })
       return try await store.execute(validating: nil) { writer in
         let counting = CountingState(base: writer)
-        _ = try sequencer.run([operation], in: counting, SessionJournal(), mayHold: false)
+        _ = try executor.run([operation], in: counting, SessionJournal(), mayDefer: false)
         return counting.rows
       }.result
     }
@@ -134,7 +134,7 @@ struct WindowedListenTests {
     var replica = Replica()
     replica.start(ListenName(path: "list", tag: 1), query)
     replica.start(ListenName(path: "list", tag: 2), byPriority)
-    #expect(!database.runner.sequencer.windows.isEmpty)
+    #expect(!database.runner.executor.windows.isEmpty)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
     var model = Node.object((0..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
     for (path, value) in [("k1000001", Node.empty), ("k1000700/.priority", 1), ("k1000700", .empty)] {
@@ -148,7 +148,7 @@ struct WindowedListenTests {
           && replica.values[ListenName(path: "list", tag: 2)] == model.window(byPriority)
       })
     await client.ask { $0.set("list/k1001999", to: nil, request: $1) }
-    #expect(database.runner.sequencer.windows.isEmpty)
+    #expect(database.runner.executor.windows.isEmpty)
     #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
   }
 
@@ -171,7 +171,7 @@ struct WindowedListenTests {
         told += await client.drain()
         return told.contains("c list too_big #1")
       }, "\(told)")
-    #expect(database.runner.sequencer.windows.isEmpty)
+    #expect(database.runner.executor.windows.isEmpty)
   }
 
   @Test("A window that lacks children for a moment is told of them, whoever listens meanwhile")
@@ -216,7 +216,7 @@ struct WindowedListenTests {
     _ = await client.drain()
     await client.ask { $0.set("list/wide", to: nil, request: $1) }
     #expect(await client.drain().first == "m list {wide:null,k1002999:{n:2999,t:'text'}} #1")
-    #expect(database.runner.sequencer.windows["list"]?.isLeaving == false)
+    #expect(database.runner.executor.windows["list"]?.isLeaving == false)
   }
 
   @Test("What an unlisten leaves is gone before the end of its connection, too")
@@ -225,7 +225,7 @@ struct WindowedListenTests {
     let connection = ConnectionState(
       name: "closed", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     let query = QuerySpec(limit: .last(1))
-    let listen = Operation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
+    let listen = RealtimeOperation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
     let part = Node.object([("k", 1)])
     fanOut.run([
       .listen(connection, listen, part, PreparedListen(isPart: true), warnings: [], request: nil)
@@ -264,13 +264,13 @@ struct WindowedListenTests {
     var windowed = 0
     for _ in 0..<100 {
       try await program.step()
-      if !database.runner.sequencer.windows.isEmpty { windowed += 1 }
+      if !database.runner.executor.windows.isEmpty { windowed += 1 }
     }
     // The first programs show that windows are met at all; among many a few hardly meet any.
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
-    #expect(database.runner.sequencer.windows.isEmpty, "seed \(seed)")
-    #expect(!database.runner.sequencer.orders.has("list"), "seed \(seed)")
+    #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")
+    #expect(!database.runner.executor.orders.has("list"), "seed \(seed)")
   }
 }
 
@@ -447,7 +447,7 @@ private struct WindowProgram {
         if known != expected { wrong = "\(query) knows \(known.text), not \(expected.text)" }
       }
       if wrong.isEmpty { return }
-      let isLeaving = database.runner.sequencer.windows["list"]?.isLeaving
+      let isLeaving = database.runner.executor.windows["list"]?.isLeaving
       if attempt > 3, isLeaving != true { break }
       try await Task.sleep(for: .milliseconds(5))
     }

@@ -86,7 +86,7 @@ public final class RealtimeConnection: Sendable {
     submit(.close, nil)
   }
 
-  private func submit(_ action: Operation.Action, _ request: Int64?) {
-    database.enqueue(Operation(action, from: .connection(state, request: request)))
+  private func submit(_ action: RealtimeOperation.Action, _ request: Int64?) {
+    database.enqueue(RealtimeOperation(action, from: .connection(state, request: request)))
   }
 }

@@ -13,7 +13,7 @@ public final class RealtimeDatabase: Sendable {
   /// The namespace's name.
   public let namespace: String
   private let queue = OperationQueue()
-  let builder: IndexBuilder
+  let builder: RealtimeIndexBuilder
   let rows: DatabaseRows
   let runner: BatchRunner
   private let pump: Task<Void, Never>
@@ -30,25 +30,25 @@ public final class RealtimeDatabase: Sendable {
   ///   - released: told when nobody needs this object any more.
   init(
     namespace: String, rows: DatabaseRows, policy: any AccessPolicy, limits: RealtimeLimits,
-    cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), mostInFlight: Int = Pump.mostInFlight,
+    cacheBytes: Int, hashing: ThreadPool = ThreadPool(threads: 1), maximumInFlight: Int = BatchLoop.maximumInFlight,
     staging: StagingLimits = .standard,
     report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
     released: @escaping @Sendable () -> Void
   ) async throws(RealtimeError) {
-    let builder = IndexBuilder(queue)
+    let builder = RealtimeIndexBuilder(queue)
     self.builder = builder
-    let sequencer = Sequencer(
+    let executor = OperationExecutor(
       policy: policy, limits: limits, cacheBytes: cacheBytes, staging: staging,
       indexWork: { builder.wake() },
       wholeWanted: { [queue] in RealtimeDatabase.followWhole($0, queue) })
     let runner = BatchRunner(
-      rows: rows, sequencer: sequencer, threads: hashing, created: created, report: report)
+      rows: rows, executor: executor, threads: hashing, created: created, report: report)
     try await runner.load()
     try await runner.fireLeftovers()
     let queue = queue
     let cleaner = Cleaner(rows, staging, activity: { [queue] in queue.appended }) { [queue] in
-      _ = queue.append(Operation(.tidy, from: .call(.administrator) { _ in }))
+      _ = queue.append(RealtimeOperation(.tidy, from: .call(.administrator) { _ in }))
     }
     self.cleaner = cleaner
     if rows.current != nil { cleaner.wake() }
@@ -62,16 +62,16 @@ public final class RealtimeDatabase: Sendable {
     // A server that was killed may have left something to build.
     if rows.current != nil { builder.wake() }
     pump = Task {
-      await Pump(
+      await BatchLoop(
         queue: queue, runner: runner, hashes: hashes, cleaner: cleaner, reading: reading,
-        mostInFlight: mostInFlight
+        maximumInFlight: maximumInFlight
       ).run()
     }
   }
 
   /// Has a location followed as a whole, and tries again should the store refuse the commit around it.
   private static func followWhole(_ path: Path, _ queue: OperationQueue) {
-    let operation = Operation(
+    let operation = RealtimeOperation(
       .followWhole(path),
       from: .call(.administrator) { [weak queue] result in
         guard case .failure = result, let queue else { return }
@@ -103,10 +103,10 @@ public final class RealtimeDatabase: Sendable {
     await cleaner.stop()
   }
 
-  func enqueue(_ operation: Operation) {
+  func enqueue(_ operation: RealtimeOperation) {
     var operation = operation
     operation.database = self
-    operation.checkIfHeavy(runner.sequencer.limits, cleaner.limits)
+    operation.checkIfHeavy(runner.executor.limits, cleaner.limits)
     if queue.append(operation) { return }
     guard case .call(_, let completion) = operation.origin else { return }
     completion(.failure(RealtimeError(.unavailable, "the server is shutting down")))
@@ -148,20 +148,20 @@ public final class RealtimeDatabase: Sendable {
   /// - Parameter ifHash: the hash that the value must have, `""` for none; nil to write in any case.
   public func set(
     _ path: Path, to node: Node, ifHash: String? = nil, as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.set(path, node), ifHash: ifHash, as: caller)
   }
 
   /// Replaces the values at several relative paths at once; none may lie inside another.
   public func update(
     _ path: Path, _ changes: [(Path, Node)], as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     try await write(.update(path, changes), ifHash: nil, as: caller)
   }
 
   private func write(
-    _ write: Write, ifHash: String?, as caller: Caller
-  ) async throws(RealtimeError) -> WriteResult {
+    _ write: RealtimeWrite, ifHash: String?, as caller: Caller
+  ) async throws(RealtimeError) -> RealtimeWriteResult {
     switch try await call(.write(write, hash: ifHash), as: caller) {
     case .written(let node): .written(node)
     case .stale(let node): .stale(current: node)
@@ -171,21 +171,21 @@ public final class RealtimeDatabase: Sendable {
 
   /// Reads what is durable, beside the sequencer: a large read holds nobody up.
   func read(
-    _ action: Operation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
-  ) async throws(RealtimeError) -> Operation.CallResult {
-    try await runner.read(Operation(action, from: .call(caller) { _ in }), until: deadline)
+    _ action: RealtimeOperation.Action, as caller: Caller, until deadline: ContinuousClock.Instant? = nil
+  ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    try await runner.read(RealtimeOperation(action, from: .call(caller) { _ in }), until: deadline)
   }
 
-  var limits: RealtimeLimits { runner.sequencer.limits }
+  var limits: RealtimeLimits { runner.executor.limits }
 
   /// Whether nothing is forbidden to a caller.
-  public func allowsEverything(_ caller: Caller) -> Bool { runner.sequencer.policy.allowsEverything(caller) }
+  public func allowsEverything(_ caller: Caller) -> Bool { runner.executor.policy.allowsEverything(caller) }
 
   func call(
-    _ action: Operation.Action, as caller: Caller
-  ) async throws(RealtimeError) -> Operation.CallResult {
-    let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
-      enqueue(Operation(action, from: .call(caller) { continuation.resume(returning: $0) }))
+    _ action: RealtimeOperation.Action, as caller: Caller
+  ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    let result: Result<RealtimeOperation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
+      enqueue(RealtimeOperation(action, from: .call(caller) { continuation.resume(returning: $0) }))
     }
     return try result.get()
   }
@@ -206,7 +206,7 @@ public final class RealtimeDatabase: Sendable {
   /// connection, should it still stand, is told ``RealtimeOutput/ended`` and nothing more.
   public func takeOver(session: String) {
     let connection = connections.withLock { $0[session] }
-    enqueue(Operation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
+    enqueue(RealtimeOperation(.takeOver(session: session, of: connection), from: .call(.administrator) { _ in }))
   }
 
   /// Forgets a connection that its endpoint has closed.

@@ -36,11 +36,11 @@ final class FanOut {
         if let revoked, !connection.isClosed {
           tell(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
-      case .end(let connection, let isTold):
+      case .end(let connection, let notifiesClient):
         let told = connection.output.pending
         end(connection)
         // What it was told before stands.
-        if isTold {
+        if notifiesClient {
           connection.output.pending = told + [.ended]
           touched.append(connection)
         }
@@ -81,7 +81,7 @@ final class FanOut {
   // MARK: Listens
 
   private func start(
-    _ listen: Operation.Listen, of connection: ConnectionState, on node: Node, _ prepared: PreparedListen,
+    _ listen: RealtimeOperation.Listen, of connection: ConnectionState, on node: Node, _ prepared: PreparedListen,
     isIndexed: Bool
   ) {
     guard !connection.output.hasEnded else { return }
@@ -133,7 +133,7 @@ final class FanOut {
 }
 
 extension RealtimeResponse {
-  init(_ answer: Answer) {
+  init(_ answer: OperationResult) {
     self =
       switch answer {
       case .written, .done, .shallow, .text, .rules, .count: .done
@@ -144,8 +144,8 @@ extension RealtimeResponse {
   }
 }
 
-extension Answer {
-  var callResult: Result<Operation.CallResult, RealtimeError> {
+extension OperationResult {
+  var callResult: Result<RealtimeOperation.CallResult, RealtimeError> {
     switch self {
     case .written(let node): .success(.written(node))
     case .stale(let node): .success(.stale(node))

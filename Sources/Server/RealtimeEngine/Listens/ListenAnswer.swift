@@ -5,9 +5,9 @@ import RealtimeModel
 
 /// The start of a listen.
 struct ListenAnswer {
-  private let listen: Operation.Listen
+  private let listen: RealtimeOperation.Listen
 
-  init(_ listen: Operation.Listen) { self.listen = listen }
+  init(_ listen: RealtimeOperation.Listen) { self.listen = listen }
 
   /// Above this width hashing would hold up everyone else: the client gets the data instead.
   private static let widestHashed = 100_000
@@ -27,7 +27,7 @@ struct ListenAnswer {
     private let node: Node
     private let answer: Answer
 
-    init(_ listen: Operation.Listen, _ node: Node) {
+    init(_ listen: RealtimeOperation.Listen, _ node: Node) {
       self.node = node
       answer = ListenAnswer(listen).answer(for: node, hashing: .max, comparing: .max)
     }

@@ -26,25 +26,14 @@ public final class RealtimePush: Sendable {
   public let tag: Int64?
   /// Whether this is what a listen starts with: it has to reach its listener before the listen is answered, as it is.
   public let isFirst: Bool
-  /// The highest locations that lost their last child with what the push removes, as far as the listens know them. They
-  /// may have been leaves, which removing below them does not remove for who has not heard of the child. In ascending order,
-  /// none inside another, and around nothing but what the push removes.
-  public let emptied: [Path]
-  /// The highest locations with priorities above what the push removes; ordered in the same way.
-  public let prioritized: [Path]
   /// About how many bytes of JSON the push is, with all the locations that it names.
   public let estimatedSize: Int
 
   private let frames = Guarded<[(type: ObjectIdentifier, variant: Int, frame: any Sendable)]>([])
 
   /// Makes a push.
-  public init(
-    _ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false, emptied: [Path] = [],
-    prioritized: [Path] = []
-  ) {
+  public init(_ path: Path, _ body: Body, tag: Int64? = nil, isFirst: Bool = false) {
     self.isFirst = isFirst
-    self.emptied = emptied
-    self.prioritized = prioritized
     self.path = path
     self.body = body
     self.tag = tag
@@ -58,8 +47,6 @@ public final class RealtimePush: Sendable {
       case .cancel: 0
       }
     bytes += size(path)
-    for place in emptied { bytes += size(place) }
-    for place in prioritized { bytes += size(place) }
     estimatedSize = bytes
   }
 
@@ -75,18 +62,5 @@ public final class RealtimePush: Sendable {
     let made = make(self)
     frames.withLock { $0.append((id, variant, made)) }
     return made
-  }
-}
-
-extension [Path] {
-  /// Where the one of these locations stands that is another, or has it below it: they are in ascending order, and none lies
-  /// inside another.
-  public func position(around path: Path) -> Int? {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = (low + high) / 2
-      if path < self[middle] { high = middle } else { low = middle + 1 }
-    }
-    return low > 0 && self[low - 1].contains(path) ? low - 1 : nil
   }
 }

@@ -37,11 +37,8 @@ struct WriteFanOut {
     location.forgetValue()
     if !location.listeners.isEmpty {
       // Listens with the same changes below them are told the same, wherever above them they lie.
-      // What a push says of the locations above its removals depends on where the listen lies.
-      let (emptied, prioritized) = surroundings(range, depth: depth)
-      let isShared = emptied.isEmpty && prioritized.isEmpty
-      let push = (isShared ? pushes[range] : nil) ?? self.push(range, emptied, prioritized)
-      if isShared { pushes[range] = push }
+      let push = pushes[range] ?? self.push(range)
+      pushes[range] = push
       for listener in location.listeners where !listener.isShadowed { tell(listener.connection, .push(push)) }
     }
     if let isPart = location.queries?.isPart {
@@ -52,8 +49,7 @@ struct WriteFanOut {
         : changes[range].map { change in
           (path: Path(keys: Array(change.path.keys.dropFirst(depth))), value: change.value)
         }
-      let (emptied, prioritized) = surroundings(range, depth: depth + 1)
-      var tagged = TaggedPushes(emptied: emptied, prioritized: prioritized)
+      var tagged = TaggedPushes()
       location.queries?.follow(relative) { listener, body in
         tell(listener.connection, .push(tagged.push(body, at: base, for: listener)))
       }
@@ -98,27 +94,9 @@ struct WriteFanOut {
     }
   }
 
-  /// What the removals among some changes emptied, and which locations above them have priorities, from a depth on.
-  private func surroundings(
-    _ range: Range<Int>, depth: Int
-  ) -> (emptied: [Path], prioritized: [Path]) {
-    var emptied: [Path] = []
-    var prioritized: [Path] = []
-    for change in changes[range] {
-      if let place = change.emptied, depth < change.path.count {
-        let known = place.count < depth ? Path(keys: Array(change.path.keys.prefix(depth))) : place
-        if emptied.last != known { emptied.append(known) }
-      }
-      if let place = change.prioritized.first(where: { $0.count >= depth }), prioritized.last != place {
-        prioritized.append(place)
-      }
-    }
-    return (emptied, prioritized)
-  }
-
-  private func push(_ range: Range<Int>, _ emptied: [Path], _ prioritized: [Path]) -> RealtimePush {
+  private func push(_ range: Range<Int>) -> RealtimePush {
     if range.count == 1, let change = changes[range].first {
-      return RealtimePush(change.path, .set(change.value), emptied: emptied, prioritized: prioritized)
+      return RealtimePush(change.path, .set(change.value))
     }
     let first = changes[range.lowerBound].path
     let last = changes[range.upperBound - 1].path
@@ -129,8 +107,7 @@ struct WriteFanOut {
     return RealtimePush(
       common,
       .merge(
-        changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }),
-      emptied: emptied, prioritized: prioritized)
+        changes[range].map { (path: Path(keys: Array($0.path.keys.dropFirst(shared))), value: $0.value) }))
   }
 }
 
@@ -142,46 +119,20 @@ extension Node {
   }
 }
 
-extension [Path] {
-  /// Those of these locations that are, or have below them, one of some others.
-  fileprivate func those(around paths: [Path]) -> [Path] {
-    if isEmpty || paths.isEmpty { return [] }
-    return Set(paths.compactMap { position(around: $0) }).sorted().map { self[$0] }
-  }
-}
-
 /// The pushes of one change to one location's queries: listeners of one query with the same tag share one. Listeners come
-/// query by query. Each push says of the locations above removals what concerns those that it tells.
+/// query by query.
 private struct TaggedPushes {
-  private let emptied: [Path]
-  private let prioritized: [Path]
   private var query: QuerySpec?
   private var made: [Int64?: RealtimePush] = [:]
-
-  init(emptied: [Path] = [], prioritized: [Path] = []) {
-    self.emptied = emptied
-    self.prioritized = prioritized
-  }
 
   mutating func push(_ body: RealtimePush.Body, at path: Path, for listener: Listener) -> RealtimePush {
     let tag = listener.name.tag
     if query != listener.query { (query, made) = (listener.query, [:]) }
     if let known = made[tag] { return known }
-    var (path, body) = (path, body)
-    var removed: [Path] = []
-    if case .merge(let changes) = body {
-      if !emptied.isEmpty || !prioritized.isEmpty {
-        for change in changes where change.value.isEmpty && !change.path.isPriority {
-          removed.append(path.appending(change.path))
-        }
-      }
-      if changes.count == 1, let change = changes.first {
-        (path, body) = (path.appending(change.path), .set(change.value))
-      }
+    var push = RealtimePush(path, body, tag: tag)
+    if case .merge(let changes) = body, changes.count == 1, let change = changes.first {
+      push = RealtimePush(path.appending(change.path), .set(change.value), tag: tag)
     }
-    let push = RealtimePush(
-      path, body, tag: tag, emptied: emptied.those(around: removed),
-      prioritized: prioritized.those(around: removed))
     made[tag] = push
     return push
   }

@@ -17,11 +17,11 @@ extension RealtimeDatabase {
   }
 }
 
-extension SequencedBody {
+extension BatchExecution {
   /// Counts what a write would touch, for someone who may write it: others learn nothing.
-  func estimate(_ write: Write, atMost most: Int, for caller: Caller) throws -> Int {
+  func estimate(_ write: RealtimeWrite, atMost most: Int, for caller: Caller) throws -> Int {
     var request = try WriteRequest(
-      write, limits: sequencer.limits, bytes: sequencer.limits.restWriteBytes, mayNameItself: true)
+      write, limits: executor.limits, bytes: executor.limits.restWriteBytes, mayNameItself: true)
     try request.resolve(in: tree, now: now)
     try mayWrite(request.changes, caller)
     var count = 0

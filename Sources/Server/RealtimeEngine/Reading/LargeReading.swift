@@ -16,11 +16,11 @@ final class LargeReading: Sendable {
   /// One location, and who waits for it.
   private final class Job: Sendable {
     let path: Path
-    let operations: Guarded<[Operation]>
+    let operations: Guarded<[RealtimeOperation]>
     /// The read, where the value was in memory already.
-    let known: LargeRead?
+    let known: BackgroundRead?
 
-    init(_ operation: Operation, _ path: Path, _ known: LargeRead?) {
+    init(_ operation: RealtimeOperation, _ path: Path, _ known: BackgroundRead?) {
       self.path = path
       self.known = known
       operations = Guarded([operation])
@@ -66,14 +66,14 @@ final class LargeReading: Sendable {
   /// Has an operation that is held go on once its location was read.
   ///
   /// - Parameter known: a read that begins with the value in memory; used where no other of the location is under way.
-  func add(_ operation: Operation, _ path: Path, _ known: LargeRead?) {
+  func add(_ operation: RealtimeOperation, _ path: Path, _ known: BackgroundRead?) {
     let starts = state.withLock { state -> Bool in
       if let job = state.open[path] {
         job.operations.withLock { $0.append(operation) }
         return false
       }
       // Since the operation was put off, the read of another may have ended which has the order already.
-      let reads = [runner.sequencer.largeReads.idle(at: path), known]
+      let reads = [runner.executor.backgroundReads.idle(at: path), known]
       let job = Job(operation, path, reads.compactMap { $0 }.first { $0.take() })
       state.open[path] = job
       state.waiting.append(job)
@@ -89,7 +89,7 @@ final class LargeReading: Sendable {
 
   private func run() async {
     while let job = next() {
-      let read: Result<LargeRead, RealtimeError>
+      let read: Result<BackgroundRead, RealtimeError>
       do {
         read = .success(try await self.read(job))
       } catch { read = .failure(RealtimeError(storeError: error)) }
@@ -107,10 +107,10 @@ final class LargeReading: Sendable {
   }
 
   /// Finds out beforehand what is costly of an operation's answer.
-  private func prepare(_ operation: Operation, _ read: Result<LargeRead, RealtimeError>) async -> Operation {
+  private func prepare(_ operation: RealtimeOperation, _ read: Result<BackgroundRead, RealtimeError>) async -> RealtimeOperation {
     var operation = operation
     operation.largeRead = read
-    operation.largeReads += 1
+    operation.backgroundReads += 1
     guard case .success(let read) = read, !operation.isAbandoned else { return operation }
     return await threads.run { [operation, ordered] in
       let before = read.known?.orderCount
@@ -132,7 +132,7 @@ final class LargeReading: Sendable {
 
   /// The next operation that waits for a job, of which so many have had what they waited for; nil once there is none,
   /// and nobody else can join.
-  private func take(_ job: Job, _ count: Int, _ read: Result<LargeRead, RealtimeError>) -> Operation? {
+  private func take(_ job: Job, _ count: Int, _ read: Result<BackgroundRead, RealtimeError>) -> RealtimeOperation? {
     state.withLock { state in
       job.operations.withLock { operations in
         // Whoever comes later is not to be told of a failure that was before, and has another read.
@@ -147,24 +147,24 @@ final class LargeReading: Sendable {
     }
   }
 
-  private func read(_ job: Job) async throws -> LargeRead {
+  private func read(_ job: Job) async throws -> BackgroundRead {
     if let known = job.known { return known }
     let check = { @Sendable [self] in
       if state.withLock({ $0.isStopped }) || !job.isWanted { throw LargeReading.abandoned }
     }
     try check()
-    let read = LargeRead(job.path)
+    let read = BackgroundRead(job.path)
     _ = read.take()
-    runner.sequencer.largeReads.add(read)
+    runner.executor.backgroundReads.add(read)
     // What was sequenced before may be in flight, and would be missed.
     try await queue.pass()
     guard let store = runner.rows.current else {
       throw StoreError.unavailable("the database has no rows yet")
     }
-    let held = try store.hold()
+    let held = try store.pinView()
     let reader = SubtreeReader(
-      path: job.path, held: held, limits: runner.sequencer.limits,
-      staging: runner.sequencer.generations.limits, threads: threads)
+      path: job.path, held: held, limits: runner.executor.limits,
+      staging: runner.executor.generations.limits, threads: threads)
     read.land(try await reader.read(check), at: held.version)
     return read
   }
@@ -173,8 +173,8 @@ final class LargeReading: Sendable {
 extension OperationQueue {
   /// Returns once everything that was sequenced before is durable.
   func pass() async throws {
-    let result: Result<Operation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
-      let operation = Operation(.pass, from: .call(.administrator) { continuation.resume(returning: $0) })
+    let result: Result<RealtimeOperation.CallResult, RealtimeError> = await withCheckedContinuation { continuation in
+      let operation = RealtimeOperation(.pass, from: .call(.administrator) { continuation.resume(returning: $0) })
       if !append(operation) {
         continuation.resume(returning: .failure(LargeReading.abandoned))
       }
@@ -183,9 +183,9 @@ extension OperationQueue {
   }
 }
 
-extension Operation {
+extension RealtimeOperation {
   /// With what can be found out beforehand of a value.
-  func prepared(by read: LargeRead) -> Operation {
+  func prepared(by read: BackgroundRead) -> RealtimeOperation {
     var operation = self
     switch action {
     case .get(_, let query): if !query.showsAll { read.prepare(query, withWindow: query.isWide) }

@@ -11,7 +11,7 @@ import RealtimeModel
 /// The windows of one database that are read beside the sequencer.
 final class WindowReading: Sendable {
   private struct Wanted {
-    let operation: Operation
+    let operation: RealtimeOperation
     let path: Path
     let query: QuerySpec
     let caller: Caller
@@ -35,7 +35,7 @@ final class WindowReading: Sendable {
   }
 
   /// Has an operation that is held go on once its window was read.
-  func add(_ operation: Operation, _ path: Path, _ query: QuerySpec, _ caller: Caller) {
+  func add(_ operation: RealtimeOperation, _ path: Path, _ query: QuerySpec, _ caller: Caller) {
     let starts = state.withLock { state -> Bool in
       state.waiting.append(Wanted(operation: operation, path: path, query: query, caller: caller))
       guard state.running < WindowReading.mostAtOnce else { return false }
@@ -68,7 +68,7 @@ final class WindowReading: Sendable {
     do {
       // What was sequenced before may be in flight, and would be missed.
       try await queue.pass()
-      let read = Operation(.get(wanted.path, wanted.query), from: .call(wanted.caller) { _ in })
+      let read = RealtimeOperation(.get(wanted.path, wanted.query), from: .call(wanted.caller) { _ in })
       guard case .value(let node) = try await runner.read(read) else {
         return .failure(RealtimeError(.failure, "internal error"))
       }

@@ -6,7 +6,7 @@ import RealtimeModel
 /// Runs batches.
 struct BatchRunner: Sendable {
   let rows: DatabaseRows
-  let sequencer: Sequencer
+  let executor: OperationExecutor
   /// Where large values are put together.
   let threads: ThreadPool
   /// Told once the database has come into being.
@@ -32,11 +32,11 @@ struct BatchRunner: Sendable {
 
   /// Runs operations on a database that nobody has written to, up to the first that is allowed to write: for that the
   /// database is made. What they leave, and the operations that are still to be run.
-  func begin(_ batch: [Operation]) async -> (steps: [FanOutStep], rest: [Operation]) {
+  func begin(_ batch: [RealtimeOperation]) async -> (steps: [FanOutStep], rest: [RealtimeOperation]) {
     var steps: [FanOutStep] = []
     for (index, operation) in batch.enumerated() {
       do {
-        if let done = try sequencer.attempt(operation, on: rows.emptyView) {
+        if let done = try executor.attempt(operation, on: rows.emptyView) {
           steps += done
           continue
         }
@@ -52,13 +52,13 @@ struct BatchRunner: Sendable {
   /// Asks the store to run a batch. The next one may be asked for once `sequenced` of this one is known.
   ///
   /// - Parameter ended: called once when the commit is durable or has failed.
-  func start(_ batch: [Operation], ended: @escaping @Sendable (_ hasFailed: Bool) -> Void) -> Flight {
+  func start(_ batch: [RealtimeOperation], ended: @escaping @Sendable (_ hasFailed: Bool) -> Void) -> Flight {
     let flight = Flight(batch)
     Task {
-      let sequencer = sequencer
+      let executor = executor
       do {
         let committed = try await store.execute(validating: nil) { writer in
-          let pass = try sequencer.run(flight.batch, in: writer, flight.journal, mayHold: true)
+          let pass = try executor.run(flight.batch, in: writer, flight.journal, mayDefer: true)
           flight.sequenced.resolve(pass)
           return pass.steps
         }
@@ -84,7 +84,7 @@ struct BatchRunner: Sendable {
       }
     }
     let failed = zip(flights, failures).filter { $0.1 != nil }
-    sequencer.takeBack(failed.map(\.0.journal))
+    executor.rollBack(failed.map(\.0.journal))
     for (flight, error) in failed {
       guard let error else { continue }
       let ended = await flight.sequenced.value()
@@ -98,7 +98,7 @@ struct BatchRunner: Sendable {
   }
 
   /// Answers a batch whose body ended and whose commit failed all the same; others may stand on the same state since.
-  private func answer(_ batch: [Operation], afterEnd error: any Error) async -> [FanOutStep] {
+  private func answer(_ batch: [RealtimeOperation], afterEnd error: any Error) async -> [FanOutStep] {
     if error.isUnavailable { return await answer(batch, with: RealtimeError(storeError: error)) }
     var steps: [FanOutStep] = []
     for operation in batch {
@@ -112,21 +112,21 @@ struct BatchRunner: Sendable {
   }
 
   /// Runs a batch to its end, with nothing else in flight.
-  private func run(_ batch: [Operation]) async -> [FanOutStep] {
-    let sequencer = sequencer
+  private func run(_ batch: [RealtimeOperation]) async -> [FanOutStep] {
+    let executor = executor
     let journal = SessionJournal()
     do {
       return try await store.execute(validating: nil) { writer in
-        try sequencer.run(batch, in: writer, journal, mayHold: false).steps
+        try executor.run(batch, in: writer, journal, mayDefer: false).steps
       }.result
     } catch {
-      sequencer.takeBack([journal])
+      executor.rollBack([journal])
       return await again(batch, after: error)
     }
   }
 
   /// Finds another way for a batch that the store refused.
-  private func again(_ batch: [Operation], after error: any Error) async -> [FanOutStep] {
+  private func again(_ batch: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if batch.count > 1, !error.isUnavailable {
       // One of them was too much for a commit: halves, until that one fails alone.
       let half = batch.count / 2
@@ -141,15 +141,15 @@ struct BatchRunner: Sendable {
   }
 
   /// Reads go on while nothing can be written; writes are answered with the error.
-  private func answer(_ batch: [Operation], with error: RealtimeError) async -> [FanOutStep] {
-    let sequencer = sequencer
+  private func answer(_ batch: [RealtimeOperation], with error: RealtimeError) async -> [FanOutStep] {
+    let executor = executor
     let journal = SessionJournal()
     do {
       return try await store.read(at: nil) {
-        try sequencer.run(batch, reading: $0, failure: error, journal)
+        try executor.run(batch, reading: $0, failure: error, journal)
       }
     } catch let readError {
-      sequencer.takeBack([journal])
+      executor.rollBack([journal])
       let failure = RealtimeError(storeError: readError)
       return batch.map { .answer($0.origin, .failure(failure)) }
     }
@@ -157,22 +157,22 @@ struct BatchRunner: Sendable {
 
   /// Reads a location within limits.
   func node(at path: Path, _ caller: Caller, _ limits: RealtimeLimits) async throws -> Node {
-    let sequencer = sequencer
+    let executor = executor
     guard let store = rows.current else {
-      try sequencer.mayRead(path, caller, in: rows.emptyView)
+      try executor.mayRead(path, caller, in: rows.emptyView)
       return .empty
     }
     return try await store.read(at: nil) { view in
-      try sequencer.mayRead(path, caller, in: view)
-      let view = try sequencer.generations.durable.view(view)
+      try executor.mayRead(path, caller, in: view)
+      let view = try executor.generations.durable.view(view)
       return try Tree(view: view, cache: nil, limits: limits).node(at: path)
     }
   }
 
   /// Finds out whether a location is larger than one answer may be, on a state that is held.
   /// - Throws: ``RealtimeError/tooBig``; what the store throws; `CancellationError` once nobody waits any more.
-  func measure(_ path: Path, in held: any HeldView) async throws {
-    let generations = sequencer.generations
+  func measure(_ path: Path, in held: any PinnedView) async throws {
+    let generations = executor.generations
     var measure = SizeMeasure(path)
     while !measure.isOver {
       try Task.checkCancellation()
@@ -181,32 +181,32 @@ struct BatchRunner: Sendable {
         try measure.go(on: generations.durable.view(base), generations.limits)
         return measure
       }
-      guard measure.size <= sequencer.limits.responseBytes else { throw RealtimeError.tooBig }
+      guard measure.size <= executor.limits.responseBytes else { throw RealtimeError.tooBig }
     }
   }
 
   /// Decides whether a caller may read a location, on a state that is held.
-  func mayRead(_ path: Path, _ caller: Caller, in held: any HeldView) async throws {
-    let sequencer = sequencer
-    try await held.read { try sequencer.mayRead(path, caller, in: $0) }
+  func mayRead(_ path: Path, _ caller: Caller, in held: any PinnedView) async throws {
+    let executor = executor
+    try await held.read { try executor.mayRead(path, caller, in: $0) }
   }
 
   /// Carries out a read on the newest durable state.
   ///
   /// - Parameter deadline: when to give up; nil for never.
   func read(
-    _ operation: Operation, until deadline: ContinuousClock.Instant? = nil
-  ) async throws(RealtimeError) -> Operation.CallResult {
-    let sequencer = sequencer
+    _ operation: RealtimeOperation, until deadline: ContinuousClock.Instant? = nil
+  ) async throws(RealtimeError) -> RealtimeOperation.CallResult {
+    let executor = executor
     let steps: [FanOutStep]
     do {
       if let store = rows.current {
         steps = try await store.read(at: nil) { view in
           let timed = deadline.map { DeadlineView(base: view, deadline: $0) }
-          return try sequencer.read(operation, in: timed ?? view)
+          return try executor.read(operation, in: timed ?? view)
         }
       } else {
-        steps = try sequencer.read(operation, in: rows.emptyView)
+        steps = try executor.read(operation, in: rows.emptyView)
       }
     } catch { throw RealtimeError(storeError: error) }
     if case .answer(_, let answer)? = steps.first { return try answer.callResult.get() }
@@ -222,11 +222,11 @@ struct BatchRunner: Sendable {
   private func large(
     _ path: Path, _ query: QuerySpec, _ caller: Caller, until deadline: ContinuousClock.Instant?
   ) async throws -> Node {
-    let sequencer = sequencer
-    let held = try store.hold()
-    try await held.read { try sequencer.mayRead(path, caller, query, in: $0) }
+    let executor = executor
+    let held = try store.pinView()
+    try await held.read { try executor.mayRead(path, caller, query, in: $0) }
     let reader = SubtreeReader(
-      path: path, held: held, limits: sequencer.limits, staging: sequencer.generations.limits,
+      path: path, held: held, limits: executor.limits, staging: executor.generations.limits,
       threads: threads)
     let node = try await reader.read {
       try Task.checkCancellation()
@@ -244,10 +244,10 @@ struct BatchRunner: Sendable {
 
   /// Reads what an imported value holds where somebody listens; the operation that goes on with it.
   func read(
-    _ operation: Operation, _ imported: ImportedTree, _ path: Path, _ places: [Path]
-  ) async -> Operation {
-    let imported = await imported.reading(places, of: path, sequencer.limits)
-    var next = Operation(.place(path, imported), from: operation.origin)
+    _ operation: RealtimeOperation, _ imported: ImportedTree, _ path: Path, _ places: [Path]
+  ) async -> RealtimeOperation {
+    let imported = await imported.reading(places, of: path, executor.limits)
+    var next = RealtimeOperation(.place(path, imported), from: operation.origin)
     next.database = operation.database
     return next
   }
@@ -257,9 +257,9 @@ struct BatchRunner: Sendable {
   /// Takes over from the rows what the sequencer has to know of them, before anything is carried out.
   func load() async throws(RealtimeError) {
     guard rows.current != nil else { return }
-    let sequencer = sequencer
+    let executor = executor
     do {
-      try await store.read(at: nil) { try sequencer.generations.load($0) }
+      try await store.read(at: nil) { try executor.generations.load($0) }
     } catch { throw RealtimeError(storeError: error) }
   }
 
@@ -269,7 +269,7 @@ struct BatchRunner: Sendable {
   func fireLeftovers() async throws(RealtimeError) {
     guard rows.current != nil else { return }
     do {
-      var sessions = try await store.read(at: nil) { try SequencedBody.sessions(in: $0) }[...]
+      var sessions = try await store.read(at: nil) { try BatchExecution.sessions(in: $0) }[...]
       while !sessions.isEmpty {
         let some = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(some.count)
@@ -298,7 +298,7 @@ struct BatchRunner: Sendable {
   ///
   /// - Parameter last: what ends it, once there is room.
   private func fireInSteps(
-    _ session: String, _ last: @escaping @Sendable (inout SequencedBody) throws -> Void
+    _ session: String, _ last: @escaping @Sendable (inout BatchExecution) throws -> Void
   ) async throws -> [FanOutStep] {
     var steps = try await run { try $0.settle(session) }.steps
     var hasMore = true
@@ -314,20 +314,20 @@ struct BatchRunner: Sendable {
   }
 
   private func run(
-    _ work: @escaping @Sendable (inout SequencedBody) throws -> Void
-  ) async throws -> Sequencer.Pass {
-    let sequencer = sequencer
+    _ work: @escaping @Sendable (inout BatchExecution) throws -> Void
+  ) async throws -> OperationExecutor.BatchResult {
+    let executor = executor
     let journal = SessionJournal()
     do {
-      return try await store.execute(validating: nil) { try sequencer.run(in: $0, journal, work) }.result
+      return try await store.execute(validating: nil) { try executor.run(in: $0, journal, work) }.result
     } catch {
-      sequencer.takeBack([journal])
+      executor.rollBack([journal])
       throw error
     }
   }
 }
 
-extension Operation {
+extension RealtimeOperation {
   /// The session that the operation ends, if it does.
   fileprivate var endedSession: String? {
     switch action {

@@ -10,10 +10,6 @@ struct Change: Sendable {
   let value: Node
   /// The value before, where it was known without reading all of it.
   let before: Node?
-  /// For a removal, the highest location that lost its last child with it.
-  var emptied: Path?
-  /// For a removal, the locations above it that have priorities.
-  var prioritized: [Path] = []
 }
 
 /// A step of the fan-out stage.
@@ -24,14 +20,14 @@ enum FanOutStep: Sendable {
   /// A location that was followed by rows is followed as a whole; with its value.
   case whole(Path, Node)
   /// A request is answered.
-  case answer(Operation.Origin, Answer)
+  case answer(RealtimeOperation.Origin, OperationResult)
   /// A listen starts on a location with this value, of which something may have been found out beforehand.
   case listen(
-    ConnectionState, Operation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
+    ConnectionState, RealtimeOperation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
   /// A listen ends; told with a push if it was revoked.
   case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
   /// A connection has ended; it is told where another has ended it.
-  case end(ConnectionState, isTold: Bool)
+  case end(ConnectionState, notifiesClient: Bool)
 }
 
 /// What was found out of a large value beside the sequencer and the fan-out stage.
@@ -45,7 +41,7 @@ struct PreparedListen: Sendable {
 }
 
 /// The answer to an operation.
-enum Answer: Sendable {
+enum OperationResult: Sendable {
   case written(Node)
   case stale(Node)
   case value(Node)

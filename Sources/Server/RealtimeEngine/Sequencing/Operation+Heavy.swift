@@ -2,10 +2,10 @@
 
 import RealtimeModel
 
-extension Operation {
+extension RealtimeOperation {
   /// Whether it reads, or takes apart what was registered, or works in the background, so that others may pass it when a batch has taken long enough. Not what
   /// was read aside already.
-  var takesTurns: Bool {
+  var isThrottled: Bool {
     switch action {
     case .get, .getShallow, .listen, .buildIndexes, .followWhole, .cancelOnDisconnect:
       largeRead == nil && window == nil

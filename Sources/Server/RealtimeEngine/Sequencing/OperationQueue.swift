@@ -13,15 +13,15 @@ import OrderedStore
 /// Operations waiting to be sequenced.
 final class OperationQueue: Sendable {
   private struct State {
-    var waiting: [Operation] = []
+    var waiting: [RealtimeOperation] = []
     /// What was held and goes on, and how much of it each connection has: what a connection asks for later stands behind.
-    var released: [Operation] = []
+    var released: [RealtimeOperation] = []
     var releasedCounts: [ObjectIdentifier: Int] = [:]
     /// What waits behind a held operation, by connection; and how many operations outside connections are held.
-    var held: [ObjectIdentifier: [Operation]] = [:]
+    var held: [ObjectIdentifier: [RealtimeOperation]] = [:]
     var heldCalls = 0
     var appended = 0
-    var consumer: CheckedContinuation<[Operation]?, Never>?
+    var consumer: CheckedContinuation<[RealtimeOperation]?, Never>?
     var isWoken = false
     var isClosed = false
 
@@ -32,7 +32,7 @@ final class OperationQueue: Sendable {
     }
 
     /// Adds an operation to those of its connection.
-    mutating func add(_ operation: Operation) {
+    mutating func add(_ operation: RealtimeOperation) {
       guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else {
         return waiting.append(operation)
       }
@@ -46,7 +46,7 @@ final class OperationQueue: Sendable {
     }
 
     /// Adds an operation to those that go on.
-    mutating func goOn(_ operation: Operation) {
+    mutating func goOn(_ operation: RealtimeOperation) {
       released.append(operation)
       if let connection = operation.connection {
         releasedCounts[ObjectIdentifier(connection), default: 0] += 1
@@ -66,13 +66,13 @@ final class OperationQueue: Sendable {
 
   /// The most that one batch is together, by the shares of its operations, and the most their rows may weigh, far below the
   /// store's limit of a commit.
-  static let mostShares = 1_024
-  static let mostWeight = 8 << 20
+  static let maximumBatchCost = 1_024
+  static let maximumBatchBytes = 8 << 20
 
   private let state = Guarded(State())
 
   /// Adds an operation; false if the queue is closed.
-  func append(_ operation: Operation) -> Bool {
+  func append(_ operation: RealtimeOperation) -> Bool {
     change { state in
       guard !state.isClosed else { return false }
       state.appended += 1
@@ -86,7 +86,7 @@ final class OperationQueue: Sendable {
 
   /// The next batch once there is one; an empty one after ``wake()``, or where nobody was left for what waited;
   /// nil when the queue is closed and empty. One consumer at a time.
-  func next() async -> [Operation]? {
+  func next() async -> [RealtimeOperation]? {
     await withCheckedContinuation { continuation in
       let ready = state.withLock { state -> Bool in
         if !state.isReady { state.consumer = continuation }
@@ -106,7 +106,7 @@ final class OperationQueue: Sendable {
   var isClosed: Bool { state.withLock { $0.isClosed } }
 
   /// Holds operations that were handed out, the first of each connection with what came behind it.
-  func hold(_ operations: [Operation]) {
+  func hold(_ operations: [RealtimeOperation]) {
     change { state in
       for operation in operations {
         guard let connection = operation.connection.map({ ObjectIdentifier($0) }) else {
@@ -131,7 +131,7 @@ final class OperationQueue: Sendable {
   }
 
   /// Has a held operation go on, and what waits behind it.
-  func release(_ operation: Operation) {
+  func release(_ operation: RealtimeOperation) {
     change { state in
       guard let connection = operation.connection else {
         state.heldCalls -= 1
@@ -145,19 +145,19 @@ final class OperationQueue: Sendable {
 
   /// Has held operations go on whose batch had no time left for them. Those that lost most turns come first: what is new
   /// does not overtake them again and again.
-  func releaseByTurns(_ operations: [Operation]) {
+  func releaseSkipped(_ operations: [RealtimeOperation]) {
     for (_, operation) in operations.enumerated().sorted(by: { first, second in
-      (second.element.turnsLost, first.offset) < (first.element.turnsLost, second.offset)
+      (second.element.timesSkipped, first.offset) < (first.element.timesSkipped, second.offset)
     }) {
       var operation = operation
-      operation.turnsLost += 1
+      operation.timesSkipped += 1
       release(operation)
     }
   }
 
   /// Changes the state, and hands over to the consumer what it waits for.
   private func change<Result>(_ work: (inout State) -> Result) -> Result {
-    let (result, consumer) = state.withLock { state -> (Result, CheckedContinuation<[Operation]?, Never>?) in
+    let (result, consumer) = state.withLock { state -> (Result, CheckedContinuation<[RealtimeOperation]?, Never>?) in
       let result = work(&state)
       guard state.isReady else { return (result, nil) }
       defer { state.consumer = nil }
@@ -167,18 +167,18 @@ final class OperationQueue: Sendable {
     return result
   }
 
-  private func take() -> [Operation]? {
+  private func take() -> [RealtimeOperation]? {
     // What is dropped goes behind the lock: an operation holds its database, which closes this queue at its end.
-    var dropped: [Operation] = []
+    var dropped: [RealtimeOperation] = []
     defer { withExtendedLifetime(dropped) {} }
     return state.withLock { state in
       if state.isFinished, !state.isWoken { return nil }
       state.isWoken = false
-      var batch: [Operation] = []
+      var batch: [RealtimeOperation] = []
       var weight = 0
       var (released, releasedShares) = (0, 0)
       var (waiting, waitingShares) = (0, 0)
-      while releasedShares + waitingShares < OperationQueue.mostShares {
+      while releasedShares + waitingShares < OperationQueue.maximumBatchCost {
         let isReleased =
           released < state.released.count
           && (releasedShares <= waitingShares || waiting == state.waiting.count)
@@ -190,7 +190,7 @@ final class OperationQueue: Sendable {
           continue
         }
         weight += operation.weight
-        if !batch.isEmpty, weight > OperationQueue.mostWeight { break }
+        if !batch.isEmpty, weight > OperationQueue.maximumBatchBytes { break }
         if isReleased {
           released += 1
           releasedShares += operation.share

@@ -6,7 +6,7 @@ import RealtimeModel
 /// Sizes of what is written, in bytes.
 enum RowWeight {
   /// The most bytes that the operations of one commit may weigh: the store's limit less what is not counted here.
-  static let mostOfACommit = (64 << 20) - (1 << 20)
+  static let maximumCommitBytes = (64 << 20) - (1 << 20)
 
   /// The bytes of a path as row keys and log records hold it.
   static func path(_ path: Path) -> Int { path.keys.reduce(1) { $0 + $1.text.utf8.count + 2 } }
@@ -34,8 +34,8 @@ enum RowWeight {
 
   /// The values of changes in the log record, if they have so many bytes of JSON.
   static func logged(_ changes: Int, estimatedSize: Int) -> Int {
-    // Beyond `WriteRecord.mostBytes` they are not logged; others take less than twice their JSON.
-    estimatedSize <= WriteRecord.mostBytes ? 2 * estimatedSize + 16 * changes : 0
+    // Beyond `ChangeLogRecord.mostBytes` they are not logged; others take less than twice their JSON.
+    estimatedSize <= ChangeLogRecord.mostBytes ? 2 * estimatedSize + 16 * changes : 0
   }
 
   private static func leaf(_ value: LeafValue) -> Int {

@@ -29,7 +29,7 @@ final class SessionJournal: @unchecked Sendable {
   }
 
   /// Notes how to take back something that was done elsewhere.
-  func note(_ takeBack: @escaping () -> Void) { undo.append(takeBack) }
+  func note(_ rollBack: @escaping () -> Void) { undo.append(rollBack) }
 
   /// Takes back everything noted, latest first.
   func rollBack() {

@@ -18,7 +18,7 @@ final class WideHashes: Sendable {
   init(on threads: ThreadPool) { self.threads = threads }
 
   /// Finds out what a held operation waits for.
-  func examine(_ held: HeldOperation, _ node: Node, _ done: @escaping @Sendable (Operation) -> Void) {
+  func examine(_ held: HeldOperation, _ node: Node, _ done: @escaping @Sendable (RealtimeOperation) -> Void) {
     guard case .write(_, let hash?) = held.operation.action else { return done(held.operation) }
     add {
       var operation = held.operation

@@ -13,7 +13,7 @@ struct WriteRequest {
   ///   - isWhole: whether an update may name its own location: nobody may ask for that, since it would replace all of it.
   /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
   init(
-    _ write: Write, limits: RealtimeLimits, bytes: Int, mayNameItself isWhole: Bool = false
+    _ write: RealtimeWrite, limits: RealtimeLimits, bytes: Int, mayNameItself isWhole: Bool = false
   ) throws(RealtimeError) {
     switch write {
     case .set(let path, let node): changes = [(path, node)]

@@ -16,7 +16,7 @@ extension RealtimeDatabase {
   ///   - work: may be run more than once: where it fails nothing of it stays.
   /// - Throws: `permission_denied` to everyone but administrators; what the work throws.
   func administer<Value: Sendable>(
-    bytes: Int, as caller: Caller, _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
+    bytes: Int, as caller: Caller, _ work: @escaping @Sendable (inout BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
     _ = try await call(RealtimeDatabase.administering(bytes, result, work), as: caller)
@@ -27,7 +27,7 @@ extension RealtimeDatabase {
   ///
   /// - Throws: as ``administer(bytes:as:_:)``.
   func inspect<Value: Sendable>(
-    as caller: Caller, _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
+    as caller: Caller, _ work: @escaping @Sendable (inout BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
     let result = Guarded<Value?>(nil)
     _ = try await read(RealtimeDatabase.administering(0, result, work), as: caller)
@@ -36,8 +36,8 @@ extension RealtimeDatabase {
 
   private static func administering<Value: Sendable>(
     _ bytes: Int, _ result: Guarded<Value?>,
-    _ work: @escaping @Sendable (inout SequencedBody) throws -> Value
-  ) -> Operation.Action {
+    _ work: @escaping @Sendable (inout BatchExecution) throws -> Value
+  ) -> RealtimeOperation.Action {
     .administer(bytes: bytes) { body in
       let value = try work(&body)
       result.withLock { $0 = value }

@@ -48,7 +48,7 @@ extension RowKeys {
   fileprivate static let triggers: [UInt8] = kept("trigger/")
 }
 
-extension SequencedBody {
+extension BatchExecution {
   fileprivate func functionTriggers() throws -> [FunctionTrigger] {
     var triggers: [FunctionTrigger] = []
     try tree.view.scan(KeyRange(prefix: RowKeys.triggers), reverse: false) { key, value, _ in
@@ -90,7 +90,7 @@ extension RealtimeDatabase {
         throw RealtimeError(
           .failure, "a database may have at most \(RealtimeDatabase.mostTriggers) function triggers")
       }
-      try body.mustWrite().set(row, bytes)
+      try body.requireWriter().set(row, bytes)
     }
   }
 }

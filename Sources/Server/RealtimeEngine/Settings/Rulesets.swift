@@ -96,7 +96,7 @@ extension RowKeys {
   static func ruleset(_ id: String) -> [UInt8] { kept("ruleset/" + id) }
 }
 
-extension SequencedBody {
+extension BatchExecution {
   /// The text of a ruleset; nil if there is none of this name.
   func source(ofRuleset id: String) throws -> String? {
     try tree.view.get(RowKeys.ruleset(id)).map { String(decoding: $0.value, as: UTF8.self) }
@@ -107,7 +107,7 @@ extension SequencedBody {
     var directory = try RulesetDirectory(in: tree.view)
     guard let stable = directory.labels.stable, try source(ofRuleset: stable) != text else { return }
     directory.labels.stable = nil
-    try mustWrite().set(RowKeys.rulesets, directory.bytes)
+    try requireWriter().set(RowKeys.rulesets, directory.bytes)
   }
 }
 
@@ -118,7 +118,7 @@ extension RealtimeDatabase {
   public func addRuleset(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) -> String {
     let id = RandomName.make(20)
     return try await administer(bytes: rules.text.utf8.count, as: caller) { body in
-      let writer = try body.mustWrite()
+      let writer = try body.requireWriter()
       var directory = try RulesetDirectory(in: body.tree.view)
       if let dropped = directory.add(.init(id: id, createdAt: body.now)) {
         try writer.clear(RowKeys.ruleset(dropped))
@@ -180,7 +180,7 @@ extension RealtimeDatabase {
       for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
       if let stable { try body.set(stable, for: caller) }
       directory.labels = labels
-      try body.mustWrite().set(RowKeys.rulesets, directory.bytes)
+      try body.requireWriter().set(RowKeys.rulesets, directory.bytes)
       return stable
     }
   }

@@ -64,7 +64,7 @@ struct PriorityMarks {
   }
 }
 
-extension SequencedBody {
+extension BatchExecution {
   /// Whether no child of a location has a priority, as far as is known without looking at them.
   func hasNoPriorities(at path: Path) throws -> Bool {
     guard try tree.view.get(RowKeys.noPriorities) != nil else { return false }
@@ -82,9 +82,9 @@ extension SequencedBody {
   }
 
   /// Takes note of an empty tree, once, before something is written to it.
-  func lookForPriorities() throws {
-    guard let writer, sequencer.mustLookForPriorities else { return }
-    sequencer.mustLookForPriorities = false
+  func markIfEmpty() throws {
+    guard let writer, executor.mustLookForPriorities else { return }
+    executor.mustLookForPriorities = false
     guard try tree.view.get(RowKeys.noPriorities) == nil else { return }
     var isEmpty = true
     try writer.scan(RowKeys.range(of: .root), reverse: false) { _, _, _ in

@@ -159,7 +159,7 @@ struct Tree {
   ///   - empty: what is known of the rows around; nil where that is not kept.
   /// - Returns: whether anything changed, and the value before where it was known without reading all of it.
   func set(
-    _ path: Path, to node: Node, inside object: Path? = nil, _ empty: inout EmptyRows?, in writer: PassWriter
+    _ path: Path, to node: Node, inside object: Path? = nil, _ empty: inout EmptyRows?, in writer: BatchWriter
   ) throws -> (changed: Bool, before: Node?) {
     if path.isPriority {
       empty?.forget()
@@ -208,7 +208,7 @@ struct Tree {
 
   /// Puts rows that were filled in beforehand, at least one, into the place of what is at a path; nothing else is known
   /// of them.
-  func place(_ generation: StagedGeneration, at path: Path, in writer: PassWriter) throws {
+  func place(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
     try writer.place(generation, at: RowKeys.row(of: path))
     cache?.forget(path)
@@ -219,7 +219,7 @@ struct Tree {
   /// - Parameter deferred: where values of `node` are that were not filled in.
   /// - Returns: the value before where it is nothing or a leaf.
   func place(
-    _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: PassWriter
+    _ generation: StagedGeneration, at path: Path, _ node: Node, _ deferred: [Path], in writer: BatchWriter
   ) throws -> Node? {
     let before: Node? =
       switch try presence(at: path) {
@@ -236,13 +236,13 @@ struct Tree {
     return before
   }
 
-  private func write(_ node: Node, at path: Path, in writer: PassWriter) throws {
+  private func write(_ node: Node, at path: Path, in writer: BatchWriter) throws {
     try node.forEachLeaf { relative, leaf in
       try writer.set(RowKeys.row(of: path.appending(relative)), NodeEncoder.encode(leaf))
     }
   }
 
-  private func setPriority(at path: Path, to value: Node, in writer: PassWriter) throws -> Bool {
+  private func setPriority(at path: Path, to value: Node, in writer: BatchWriter) throws -> Bool {
     let priority = try value.leafValue.map { try Priority($0) }
     let row = RowKeys.row(of: path.child(.priority))
     switch try presence(at: path) {
@@ -263,13 +263,13 @@ struct Tree {
   }
 
   /// Turns a leaf above a location that is about to get a value into an object, which keeps the leaf's priority.
-  private func replaceLeaf(above path: Path, in writer: PassWriter) throws {
+  private func replaceLeaf(above path: Path, in writer: BatchWriter) throws {
     var nothing: EmptyRows?
     try replaceLeaf(above: path, inside: nil, &nothing, in: writer)
   }
 
   private func replaceLeaf(
-    above path: Path, inside object: Path?, _ empty: inout EmptyRows?, in writer: PassWriter
+    above path: Path, inside object: Path?, _ empty: inout EmptyRows?, in writer: BatchWriter
   ) throws {
     var child = path
     while let location = child.parent {
@@ -295,7 +295,7 @@ struct Tree {
   /// Clears the priorities of ancestors that lost their last child with a location.
   ///
   /// - Returns: those ancestors, the lowest first.
-  func dropOrphanedPriorities(above path: Path, in writer: PassWriter) throws -> [Path] {
+  func dropOrphanedPriorities(above path: Path, in writer: BatchWriter) throws -> [Path] {
     var child = path
     var emptied: [Path] = []
     while let location = child.parent {

@@ -21,7 +21,7 @@ final class TreeCache {
   private var clock: UInt64 = 0
   private let budget: Int
   /// The large reads that hear of the same changes.
-  let largeReads = LargeReads()
+  let backgroundReads = BackgroundReads()
   /// An estimate of the memory the kept subtrees take, in bytes.
   private(set) var cost = 0
   private(set) var count = 0
@@ -31,7 +31,7 @@ final class TreeCache {
 
   /// Forgets everything.
   func removeAll() {
-    largeReads.spoilAll()
+    backgroundReads.spoilAll()
     root = Location()
     cost = 0
     count = 0
@@ -79,7 +79,7 @@ final class TreeCache {
 
   /// Applies a write to what is kept.
   func apply(_ path: Path, _ value: Node, at version: Version) {
-    largeReads.note(path, value, at: version)
+    backgroundReads.note(path, value, at: version)
     var location = root
     for (depth, key) in path.keys.enumerated() {
       if let node = location.node {
@@ -96,7 +96,7 @@ final class TreeCache {
 
   /// Forgets every kept subtree that holds a location or lies below it.
   func forget(_ path: Path) {
-    largeReads.forget(path)
+    backgroundReads.forget(path)
     var location = root
     for key in path.keys {
       if location.node != nil { return drop(location) }

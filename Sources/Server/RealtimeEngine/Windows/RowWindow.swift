@@ -94,7 +94,7 @@ struct RowWindow {
   }
 
   /// Takes changes back.
-  mutating func takeBack(_ undo: Undo) {
+  mutating func rollBack(_ undo: Undo) {
     for (key, place) in undo.places.reversed() { places[key] = place }
     edge = undo.edge
   }

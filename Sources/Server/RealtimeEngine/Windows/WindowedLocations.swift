@@ -83,7 +83,7 @@ final class WindowedLocations: @unchecked Sendable {
     var undo = RowWindow.Undo(window)
     defer {
       locations[path]?.windows[query] = window
-      journal.note { [undo] in self.locations[path]?.windows[query]?.takeBack(undo) }
+      journal.note { [undo] in self.locations[path]?.windows[query]?.rollBack(undo) }
     }
     return try body(&window, &undo)
   }

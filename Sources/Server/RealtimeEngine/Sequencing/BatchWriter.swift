@@ -3,12 +3,12 @@
 //
 // Why that matters: after a body has ended the store still reads what its clears replace, and refuses the commit if it
 // cannot. The next body is under way before anyone is told, so that it has to find out by itself: a pass that cleared
-// rows leaves a mark, and the next one looks whether the mark is there (see `Sequencer`).
+// rows leaves a mark, and the next one looks whether the mark is there (see `OperationExecutor`).
 
 import OrderedStore
 
 /// A sequenced state that is watched.
-final class PassWriter: Sequenced {
+final class BatchWriter: Sequenced {
   private let base: any Sequenced
   private let state: GenerationState
   private let journal: SessionJournal
@@ -76,7 +76,7 @@ final class PassWriter: Sequenced {
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
 
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 
   /// Leaves the mark, if rows were cleared; whether it did.
   func mark() throws -> Bool {
@@ -87,7 +87,7 @@ final class PassWriter: Sequenced {
 
 // MARK: Generations
 
-extension PassWriter {
+extension BatchWriter {
   /// The keys of a location's rows; nil if they are too many to be cleared at once.
   ///
   /// - Parameter empty: hears what lies behind them.

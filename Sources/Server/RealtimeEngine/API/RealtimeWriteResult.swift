@@ -3,7 +3,7 @@
 public import RealtimeModel
 
 /// The outcome of a write that was not refused.
-public enum WriteResult: Sendable {
+public enum RealtimeWriteResult: Sendable {
   /// Written and durable. For a set the value with its server values resolved; empty for an update.
   case written(Node)
   /// Nothing was written: the location holds another value than the hash says.

@@ -3,11 +3,11 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// The rules of the state; nil if there are none.
   mutating func rules() throws -> RulesFile? {
     if let known = knownRules { return known }
-    let rules = try sequencer.rules.rules(in: tree.view)
+    let rules = try executor.rules.rules(in: tree.view)
     knownRules = .some(rules)
     return rules
   }
@@ -27,13 +27,13 @@ extension SequencedBody {
 
   mutating func set(_ setting: Setting, to text: String, for caller: Caller) throws {
     guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
-    try mustWrite().set(RowKeys.setting(setting), Array(text.utf8))
+    try requireWriter().set(RowKeys.setting(setting), Array(text.utf8))
   }
 
   mutating func set(_ rules: RulesFile, for caller: Caller) throws {
     let before = try self.rules()
     try set(.rules, to: rules.text, for: caller)
     knownRules = .some(rules)
-    if !rules.root.hasSameIndexes(as: before?.root) { try build(.root, in: try mustWrite()) }
+    if !rules.root.hasSameIndexes(as: before?.root) { try build(.root, in: try requireWriter()) }
   }
 }

@@ -3,13 +3,13 @@
 import RealtimeModel
 
 /// A write as submitted: paths may end in `.priority`, values may be deferred.
-enum Write: Sendable {
+enum RealtimeWrite: Sendable {
   case set(Path, Node)
   case update(Path, [(Path, Node)])
 }
 
 /// An operation and where its answer goes.
-struct Operation: Sendable {
+struct RealtimeOperation: Sendable {
   struct Listen: Sendable {
     let path: Path
     let query: QuerySpec
@@ -19,22 +19,22 @@ struct Operation: Sendable {
   }
 
   enum Action: Sendable {
-    case write(Write, hash: String?)
+    case write(RealtimeWrite, hash: String?)
     case get(Path, QuerySpec)
     case getShallow(Path, QuerySpec)
     case listen(Listen)
     case unlisten(Path, tag: Int64?)
-    case onDisconnect(Write)
+    case onDisconnect(RealtimeWrite)
     case cancelOnDisconnect(Path)
     case authenticate(Caller)
     case getSetting(Setting)
     case setSetting(Setting, String)
     case getRules
     /// Counts what a write would touch.
-    case estimate(Write, atMost: Int)
+    case estimate(RealtimeWrite, atMost: Int)
     case setRules(RulesFile)
     /// Does something that is for administrators; with about how many bytes it writes.
-    case administer(bytes: Int, @Sendable (inout SequencedBody) throws -> Void)
+    case administer(bytes: Int, @Sendable (inout BatchExecution) throws -> Void)
     /// Takes a step of building index rows.
     case buildIndexes
     case close
@@ -86,15 +86,15 @@ struct Operation: Sendable {
   /// What was filled in beforehand of a heavy write, or why it could not be.
   var staged: Result<StagedWrite, RealtimeError>?
   /// The large read that it waited for, or why there is none.
-  var largeRead: Result<LargeRead, RealtimeError>?
+  var largeRead: Result<BackgroundRead, RealtimeError>?
   /// The window of a query that it waited for, or why there is none.
   var window: Result<Node, RealtimeError>?
   /// How many large reads it has waited for.
-  var largeReads = 0
+  var backgroundReads = 0
   /// Whether its location was found to be larger than an answer may be.
   var isTooLarge = false
   /// How many batches had no time left for it.
-  var turnsLost = 0
+  var timesSkipped = 0
   /// How the listen that it is starts, if its value still is what was looked at.
   var firstPush: ListenAnswer.Prepared?
   /// The database, which stays in memory while something is on its way to it.
@@ -138,7 +138,7 @@ struct Operation: Sendable {
   }
 }
 
-extension Write {
+extension RealtimeWrite {
   /// The most bytes that its rows and its share of the log record take.
   var weight: Int {
     switch self {

@@ -4,15 +4,15 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// What a query shows of a location.
   ///
   /// Reading a wide window here would hold up everyone else: a connection's operation is put off until that was done aside.
   /// Calls outside connections read beside the sequencer anyway.
-  mutating func window(_ query: QuerySpec, at path: Path, for operation: Operation) throws -> Node {
+  mutating func window(_ query: QuerySpec, at path: Path, for operation: RealtimeOperation) throws -> Node {
     if let read = operation.window { return try read.get() }
-    let isBounded = mayHold && operation.connection != nil
-    let staging = sequencer.generations.limits
+    let isBounded = mayDefer && operation.connection != nil
+    let staging = executor.generations.limits
     if !query.showsAll,
       let keys = try keys(isBounded ? query.limited(to: staging.readRows + 1) : query, at: path)
     {
@@ -64,7 +64,7 @@ extension SequencedBody {
     for key in keys {
       let child = try tree.node(at: path.child(key))
       size += child.estimatedSize + key.text.utf8.count + 4
-      guard size <= sequencer.limits.responseBytes else { throw RealtimeError.tooBig }
+      guard size <= executor.limits.responseBytes else { throw RealtimeError.tooBig }
       children.append((key, child))
     }
     return .object(children)
@@ -79,7 +79,7 @@ extension SequencedBody {
       let isKnown = tree.cache?.node(at: path.child(key)) != nil
       guard let child = try tree.nodeIfSmall(at: path.child(key), left) else { return nil }
       size += child.estimatedSize + key.text.utf8.count + 4
-      guard size <= sequencer.limits.responseBytes else { throw RealtimeError.tooBig }
+      guard size <= executor.limits.responseBytes else { throw RealtimeError.tooBig }
       if !isKnown { left.readBytes -= child.estimatedSize }
       guard left.readBytes >= 0 else { return nil }
       children.append((key, child))

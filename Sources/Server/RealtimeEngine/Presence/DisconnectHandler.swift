@@ -6,10 +6,10 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// Registers values for a session's end.
-  mutating func register(_ write: Write, for connection: ConnectionState) throws {
-    let request = try WriteRequest(write, limits: sequencer.limits, bytes: sequencer.limits.socketWriteBytes)
+  mutating func register(_ write: RealtimeWrite, for connection: ConnectionState) throws {
+    let request = try WriteRequest(write, limits: executor.limits, bytes: executor.limits.socketWriteBytes)
     var resolved = request
     try resolved.resolve(in: tree, now: now)
     try mayWrite(resolved.changes, connection.session.caller)
@@ -20,7 +20,7 @@ extension SequencedBody {
     }
     let rows = request.changes.map { (path: $0.path, bytes: NodeEncoder.encode($0.value)) }
     try check(registered, rows.map(\.bytes))
-    let writer = try mustWrite()
+    let writer = try requireWriter()
     for (path, bytes) in rows {
       let row = RowKeys.disconnect(ofSession: connection.name, at: path)
       try writer.clear(KeyRange(prefix: row))
@@ -43,7 +43,7 @@ extension SequencedBody {
     var registered = connection.session.registered
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
     guard registered != connection.session.registered else { return }
-    try mustWrite().clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
+    try requireWriter().clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
     journal.change(connection, \.registered, to: registered)
   }
 
@@ -65,7 +65,7 @@ extension SequencedBody {
     let way = path.keys[place.count...]
     let outline = try DisconnectOutline(
       session: connection.name, at: place, beside: way,
-      atMost: 2 * sequencer.limits.onDisconnectsPerConnection, in: tree.view)
+      atMost: 2 * executor.limits.onDisconnectsPerConnection, in: tree.view)
     guard let siblings = outline.siblings else { return }
     // What would be too much in any case is refused before the value is looked at, which may be large.
     var least = connection.session.registered
@@ -81,7 +81,7 @@ extension SequencedBody {
     for (path, value) in values { registered -= DisconnectCost(path, value) }
     for row in rows { registered += DisconnectCost(row.path, row.value) }
     try check(registered, rows.map(\.bytes))
-    let writer = try mustWrite()
+    let writer = try requireWriter()
     try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: place)))
     for row in rows {
       try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
@@ -91,7 +91,7 @@ extension SequencedBody {
 
   /// Refuses more than a session may register for its end.
   private func check(_ registered: DisconnectCost, _ rows: [[UInt8]]) throws {
-    let limits = sequencer.limits
+    let limits = executor.limits
     guard registered.count <= limits.onDisconnectsPerConnection else {
       throw RealtimeError(
         .failure,
@@ -104,16 +104,16 @@ extension SequencedBody {
   /// Ends a session.
   ///
   /// - Parameter isTold: whether its connection is told: another has ended it.
-  mutating func end(_ connection: ConnectionState, isTold: Bool = false) throws {
-    let isTold = isTold && !connection.session.hasEnded
+  mutating func end(_ connection: ConnectionState, notifiesClient: Bool = false) throws {
+    let notifiesClient = notifiesClient && !connection.session.hasEnded
     journal.change(connection, \.hasEnded, to: true)
     for (name, query) in connection.session.listens {
-      sequencer.orders.change(name, from: query, to: nil, journal)
-      sequencer.windows.leave(name.path, query, journal)
+      executor.orders.change(name, from: query, to: nil, journal)
+      executor.windows.leave(name.path, query, journal)
     }
     journal.change(connection, \.listens, to: [:])
-    _ = sequencer.unregister(connection.name, journal)
-    steps.append(.end(connection, isTold: isTold))
+    _ = executor.unregister(connection.name, journal)
+    steps.append(.end(connection, notifiesClient: notifiesClient))
     if connection.session.hasDisconnectRows { try fire(connection.name) }
   }
 
@@ -121,8 +121,8 @@ extension SequencedBody {
   ///
   /// - Parameter connection: the session's connection, if it stands. The sequencer may not have heard of it yet.
   mutating func takeOver(_ session: String, of connection: ConnectionState?) throws {
-    if let connection = sequencer.unregister(session, journal) ?? connection {
-      try end(connection, isTold: true)
+    if let connection = executor.unregister(session, journal) ?? connection {
+      try end(connection, notifiesClient: true)
     } else {
       try fire(session)
     }
@@ -132,7 +132,7 @@ extension SequencedBody {
   private mutating func fire(_ session: String) throws {
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
-    try mustWrite().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
+    try requireWriter().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
     try apply(FoldedChanges(try decided(registered)).changes)
   }
 
@@ -142,7 +142,7 @@ extension SequencedBody {
     for (path, value) in registered.values {
       do {
         var request = try WriteRequest(
-          .set(path, value), limits: sequencer.limits, bytes: sequencer.limits.restWriteBytes)
+          .set(path, value), limits: executor.limits, bytes: executor.limits.restWriteBytes)
         try request.resolve(in: tree, now: now)
         try mayWrite(request.changes, registered.caller)
         allowed += request.changes

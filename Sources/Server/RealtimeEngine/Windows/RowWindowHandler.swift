@@ -14,14 +14,14 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// Starts a filtered listen by rows, where its location is large and its order has rows.
   ///
   /// - Returns: the children that the fan-out stage needs for it; nil if it takes another way.
-  mutating func joinByRows(_ listen: Operation.Listen, for operation: Operation) throws -> Node? {
+  mutating func joinByRows(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
     let (path, query) = (listen.path, listen.query)
     guard !listen.isDefault, !query.showsAll, !path.isPriority, operation.largeRead == nil else { return nil }
-    let windows = sequencer.windows
+    let windows = executor.windows
     if let known = windows[path] {
       if known.windows[query] != nil {
         windows.join(path, query, nil, journal)
@@ -30,11 +30,11 @@ extension SequencedBody {
       // What another window brings would show in those that lack something, and be told to nobody.
       if known.isLeaving { return nil }
     } else {
-      guard !sequencer.orders.has(path), tree.cache?.node(at: path) == nil,
-        try tree.nodeIfSmall(at: path, sequencer.generations.limits) == nil
+      guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
+        try tree.nodeIfSmall(at: path, executor.generations.limits) == nil
       else { return nil }
     }
-    let staging = sequencer.generations.limits
+    let staging = executor.generations.limits
     guard let keys = try keysByRows(query, at: path, atMost: staging.windowChildren) else { return nil }
     var bytes = 0
     var children: [(key: Key, node: Node)] = []
@@ -61,7 +61,7 @@ extension SequencedBody {
   /// A child that may be read here; nil for a large one.
   private func smallChild(_ key: Key, at path: Path) throws -> Node? {
     do {
-      return try tree.nodeIfSmall(at: path.child(key), sequencer.generations.limits)
+      return try tree.nodeIfSmall(at: path.child(key), executor.generations.limits)
     } catch let error as RealtimeError where error == .tooBig {
       return nil
     }
@@ -74,7 +74,7 @@ extension SequencedBody {
   /// - Parameter changes: as listeners are told them.
   /// - Returns: what changed in what somebody sees, for each location below which something changed.
   mutating func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
-    let windows = sequencer.windows
+    let windows = executor.windows
     guard !windows.isEmpty else { return [:] }
     var touched: [Path: [Change]] = [:]
     for change in changes {
@@ -98,7 +98,7 @@ extension SequencedBody {
   }
 
   private mutating func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
-    let windows = sequencer.windows
+    let windows = executor.windows
     guard let before = windows[path] else { return [] }
     var inside: [Key: [WindowChange]] = [:]
     for change in changes {
@@ -173,30 +173,30 @@ extension SequencedBody {
 
   /// Has a location followed as a whole, as soon as it was read.
   private func leaveRows(_ path: Path) {
-    if sequencer.windows.beginLeaving(path, journal) { sequencer.wholeWanted(path) }
+    if executor.windows.beginLeaving(path, journal) { executor.wholeWanted(path) }
   }
 
   /// Goes over to following all of a location.
-  mutating func followWhole(_ path: Path, for operation: Operation) throws {
+  mutating func followWhole(_ path: Path, for operation: RealtimeOperation) throws {
     try goOver(to: path, for: operation)
     steps.append(.answer(operation.origin, .done))
   }
 
-  private mutating func goOver(to path: Path, for operation: Operation) throws {
-    guard sequencer.windows[path]?.isLeaving == true else { return }
+  private mutating func goOver(to path: Path, for operation: RealtimeOperation) throws {
+    guard executor.windows[path]?.isLeaving == true else { return }
     do {
       let value = try value(at: path, for: operation)
-      sequencer.windows.remove(path, journal)
+      executor.windows.remove(path, journal)
       steps.append(.whole(path, value.node))
     } catch let error as RealtimeError {
       if error == LargeReading.abandoned { return }
-      for (connection, name) in sequencer.audience(of: path).above where name.path == path {
+      for (connection, name) in executor.audience(of: path).above where name.path == path {
         guard let query = connection.session.listens[name], name.tag != nil || !query.showsAll else {
           continue
         }
         revoke(connection, name, error)
       }
-      sequencer.windows.remove(path, journal)
+      executor.windows.remove(path, journal)
     }
   }
 

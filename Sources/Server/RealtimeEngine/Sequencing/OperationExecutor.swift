@@ -15,13 +15,13 @@ import RealtimeModel
 ///
 /// `@unchecked Sendable`: touched in sequenced bodies only, which the store runs one at a time, and between them only
 /// by the one task that issues them, while none runs.
-final class Sequencer: @unchecked Sendable {
+final class OperationExecutor: @unchecked Sendable {
   /// What a pass over a batch leaves.
-  struct Pass: Sendable {
+  struct BatchResult: Sendable {
     var steps: [FanOutStep]
     /// What was put off, and the rest.
     var held: [HeldOperation] = []
-    var executed: [Operation] = []
+    var executed: [RealtimeOperation] = []
     /// Whether it left rows to be cleared in the background.
     var hasGarbage = false
   }
@@ -61,12 +61,12 @@ final class Sequencer: @unchecked Sendable {
   /// - Parameter mayHold: whether operations that would take long may be put off.
   /// - Throws: only what makes the whole body fail: errors of the store. Everything is as it was before, then.
   func run(
-    _ operations: [Operation], in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool
-  ) throws -> Pass {
+    _ operations: [RealtimeOperation], in writer: any Sequenced, _ journal: SessionJournal, mayDefer: Bool
+  ) throws -> BatchResult {
     var held: Set<Int> = []
-    var pass = try run(in: writer, journal, mayHold: mayHold) { body in
-      for operation in operations where operation.takesTurns {
-        body.mostTurnsLost = max(body.mostTurnsLost, operation.turnsLost)
+    var pass = try run(in: writer, journal, mayDefer: mayDefer) { body in
+      for operation in operations where operation.isThrottled {
+        body.maximumTimesSkipped = max(body.maximumTimesSkipped, operation.timesSkipped)
       }
       for (position, operation) in operations.enumerated() {
         let before = body.held.count
@@ -81,39 +81,39 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs something in a sequenced body, and logs what it wrote.
   func run(
-    in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool = false,
-    _ work: (inout SequencedBody) throws -> Void
-  ) throws -> Pass {
+    in writer: any Sequenced, _ journal: SessionJournal, mayDefer: Bool = false,
+    _ work: (inout BatchExecution) throws -> Void
+  ) throws -> BatchResult {
     try confirmLast(in: writer)
-    let writer = PassWriter(writer, generations, journal)
-    var body = SequencedBody(
+    let writer = BatchWriter(writer, generations, journal)
+    var body = BatchExecution(
       tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
-      now: Int64(writer.commitVersion.microseconds / 1000), sequencer: self, journal: journal,
-      mayHold: mayHold)
+      now: Int64(writer.commitVersion.microseconds / 1000), executor: self, journal: journal,
+      mayDefer: mayDefer)
     do {
       try work(&body)
       try body.log()
       unconfirmed = try writer.mark() ? (writer.commitVersion, journal) : nil
     } catch {
-      takeBack([journal])
+      rollBack([journal])
       throw error
     }
-    return Pass(steps: body.steps, held: body.held, hasGarbage: writer.hasGarbage)
+    return BatchResult(steps: body.steps, held: body.held, hasGarbage: writer.hasGarbage)
   }
 
   /// Finds out whether the last pass was committed, and takes it back if it was not.
   private func confirmLast(in view: any ReadView) throws {
     guard let last = unconfirmed else { return }
-    if try view.get(RowKeys.mark)?.writtenAt != last.version { takeBack([last.journal]) }
+    if try view.get(RowKeys.mark)?.writtenAt != last.version { rollBack([last.journal]) }
     unconfirmed = nil
   }
 
   /// Carries out a read outside any connection, beside the sequencer: touches nothing but the policy and the limits.
   /// Nothing is left of a read that is too large for one look at the store.
-  func read(_ operation: Operation, in view: any ReadView) throws -> [FanOutStep] {
-    var body = SequencedBody(
+  func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
+    var body = BatchExecution(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal(), mayHold: true)
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: SessionJournal(), mayDefer: true)
     try body.run(operation)
     return body.steps
   }
@@ -121,9 +121,9 @@ final class Sequencer: @unchecked Sendable {
   /// Decides whether a caller may read a location, beside the sequencer.
   /// - Throws: ``RealtimeError``, or what the view throws.
   func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
-    let body = SequencedBody(
+    let body = BatchExecution(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: SessionJournal())
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: SessionJournal())
     try body.mayRead(path, query, caller)
   }
 
@@ -131,22 +131,22 @@ final class Sequencer: @unchecked Sendable {
   ///
   /// - Parameter journal: of an earlier attempt at the same: reads may be run again from the start.
   func run(
-    _ operations: [Operation], reading view: any ReadView, failure: RealtimeError, _ journal: SessionJournal
+    _ operations: [RealtimeOperation], reading view: any ReadView, failure: RealtimeError, _ journal: SessionJournal
   ) throws -> [FanOutStep] {
     journal.rollBack()
-    var body = SequencedBody(
+    var body = BatchExecution(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal, failure: failure)
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal, failure: failure)
     for operation in operations { try body.run(operation) }
     return body.steps
   }
 
   /// Runs one operation where no rows are yet; nil if it was allowed to write, which needs them.
-  func attempt(_ operation: Operation, on view: any ReadView) throws -> [FanOutStep]? {
+  func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
-    var body = SequencedBody(
+    var body = BatchExecution(
       tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), sequencer: self, journal: journal)
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal)
     try body.run(operation)
     guard body.missedWriter else { return body.steps }
     journal.rollBack()
@@ -154,13 +154,13 @@ final class Sequencer: @unchecked Sendable {
   }
 
   /// Takes back passes whose commits failed, given from the first to the last. No body may be running but the caller.
-  func takeBack(_ journals: [SessionJournal]) {
+  func rollBack(_ journals: [SessionJournal]) {
     for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
   }
 
   /// The large reads that are to hear of changes.
-  var largeReads: LargeReads { cache.largeReads }
+  var backgroundReads: BackgroundReads { cache.backgroundReads }
 
   /// Whoever listens to what a write at a path replaces.
   struct Audience {

@@ -3,7 +3,7 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// The value at a location, as the operation needs it.
   ///
   /// Reading much here would hold up everyone else, and so would ordering or hashing it: the operation is put off until
@@ -13,7 +13,7 @@ extension SequencedBody {
   ///   - isHashed: whether it needs the hash of the value, or of the window.
   /// - Returns: the value, with what was prepared for the query.
   mutating func value(
-    at path: Path, for operation: Operation, _ query: QuerySpec? = nil, isHashed: Bool = false
+    at path: Path, for operation: RealtimeOperation, _ query: QuerySpec? = nil, isHashed: Bool = false
   ) throws -> OrderedLocation {
     switch operation.largeRead {
     case .success(let read)? where read.path == path:
@@ -30,30 +30,30 @@ extension SequencedBody {
       guard case .write = operation.action else { throw error }
     default: break
     }
-    guard mayHold, operation.largeReads < LargeReading.mostAttempts else {
+    guard mayDefer, operation.backgroundReads < LargeReading.mostAttempts else {
       return OrderedLocation(try tree.node(at: path))
     }
     if operation.isTooLarge, try awaitsIndex(query, path) { throw PutOff(reason: .index) }
-    let staging = sequencer.generations.limits
+    let staging = executor.generations.limits
     guard let node = try tree.nodeIfSmall(at: path, staging) else {
       throw PutOff(reason: .reading(path, nil))
     }
     guard isCostly(node, query, isHashed), let cache = tree.cache else { return OrderedLocation(node) }
-    if let read = cache.largeReads.idle(at: path) { throw PutOff(reason: .reading(path, read)) }
-    let read = LargeRead(path, node)
-    cache.largeReads.add(read)
+    if let read = cache.backgroundReads.idle(at: path) { throw PutOff(reason: .reading(path, read)) }
+    let read = BackgroundRead(path, node)
+    cache.backgroundReads.add(read)
     throw PutOff(reason: .reading(path, read))
   }
 
   /// Whether rows will tell what a query shows, once they are built.
   private mutating func awaitsIndex(_ query: QuerySpec?, _ path: Path) throws -> Bool {
-    guard mayHold, let query, !query.showsAll else { return false }
+    guard mayDefer, let query, !query.showsAll else { return false }
     return try hasIndex(query.ordering, path) && indexBuilds().concern(path)
   }
 
   /// Whether a query's window takes long to find in a value, or to hash; or the value, where there is no query.
   private func isCostly(_ node: Node, _ query: QuerySpec?, _ isHashed: Bool) -> Bool {
-    let most = sequencer.generations.limits.preparedBytes
+    let most = executor.generations.limits.preparedBytes
     guard node.estimatedSize > most else { return false }
     guard let query else { return isHashed }
     if query.isWide || !node.isKeyOrder(query.ordering) { return true }
@@ -69,7 +69,7 @@ extension Node {
   }
 }
 
-extension Operation.Listen {
+extension RealtimeOperation.Listen {
   /// Whether the whole location is shown, untagged.
   var isDefault: Bool { tag == nil && query.showsAll }
 

@@ -12,7 +12,7 @@ import OrderedStore
 import RealtimeModel
 
 /// One large read.
-final class LargeRead: Sendable {
+final class BackgroundRead: Sendable {
   private struct Change {
     let version: Version
     /// Relative to the location.
@@ -58,9 +58,9 @@ final class LargeRead: Sendable {
     }
     state.withLock { state in
       guard !state.isSpoiled else { return }
-      state.bytes += LargeRead.size(change)
+      state.bytes += BackgroundRead.size(change)
       state.changes.append(change)
-      if state.bytes > LargeRead.mostBytes { LargeRead.spoil(&state) }
+      if state.bytes > BackgroundRead.mostBytes { BackgroundRead.spoil(&state) }
     }
   }
 
@@ -70,7 +70,7 @@ final class LargeRead: Sendable {
   }
 
   /// Gives the read up: changes may have been missed, or taken back.
-  func spoil() { state.withLock { LargeRead.spoil(&$0) } }
+  func spoil() { state.withLock { BackgroundRead.spoil(&$0) } }
 
   private static func spoil(_ state: inout State) { state = State(isSpoiled: true, isTaken: state.isTaken) }
 
@@ -82,7 +82,7 @@ final class LargeRead: Sendable {
     let (location, changes) = state.withLock { ($0.location, $0.changes) }
     guard let location else { return nil }
     let part = query.map { location.part(for: $0) } ?? OrderedLocation(location.node)
-    return LargeRead.apply(changes, to: part, mayOrder: false)
+    return BackgroundRead.apply(changes, to: part, mayOrder: false)
   }
 
   // MARK: Beside it
@@ -114,14 +114,14 @@ final class LargeRead: Sendable {
     while true {
       let (location, changes) = state.withLock { ($0.location, $0.changes) }
       guard let location, !changes.isEmpty else { return }
-      let now = LargeRead.apply(changes, to: location, mayOrder: true)
+      let now = BackgroundRead.apply(changes, to: location, mayOrder: true)
       state.withLock { state in
         guard !state.isSpoiled else { return }
         state.location = now
         state.changes.removeFirst(changes.count)
-        for change in changes { state.bytes -= LargeRead.size(change) }
+        for change in changes { state.bytes -= BackgroundRead.size(change) }
       }
-      if changes.count <= LargeRead.fewChanges { return }
+      if changes.count <= BackgroundRead.fewChanges { return }
     }
   }
 
@@ -166,15 +166,15 @@ final class LargeRead: Sendable {
 }
 
 /// The large reads that are to hear of changes; told in the sequencer, and added to by anybody.
-final class LargeReads: Sendable {
+final class BackgroundReads: Sendable {
   private struct Entry {
-    weak var read: LargeRead?
+    weak var read: BackgroundRead?
   }
 
   private let entries = Guarded<[Entry]>([])
 
   /// Has a read hear of everything that is sequenced from now on, for as long as somebody holds it.
-  func add(_ read: LargeRead) {
+  func add(_ read: BackgroundRead) {
     entries.withLock { entries in
       entries.removeAll { $0.read == nil }
       entries.append(Entry(read: read))
@@ -182,7 +182,7 @@ final class LargeReads: Sendable {
   }
 
   /// A read of a location that somebody still holds, and nobody prepares.
-  func idle(at path: Path) -> LargeRead? { all.first { $0.path == path && $0.isIdle } }
+  func idle(at path: Path) -> BackgroundRead? { all.first { $0.path == path && $0.isIdle } }
 
   func note(_ path: Path, _ value: Node, at version: Version) {
     for read in all { read.note(path, value, at: version) }
@@ -192,5 +192,5 @@ final class LargeReads: Sendable {
 
   func spoilAll() { for read in all { read.spoil() } }
 
-  private var all: [LargeRead] { entries.withLock { $0.isEmpty ? [] : $0.compactMap(\.read) } }
+  private var all: [BackgroundRead] { entries.withLock { $0.isEmpty ? [] : $0.compactMap(\.read) } }
 }

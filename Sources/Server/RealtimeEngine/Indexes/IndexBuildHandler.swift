@@ -4,7 +4,7 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// About how many rows one step reads or writes.
   private static let rowsOfAStep = 512
   /// The clock is looked at once in so many rows.
@@ -14,7 +14,7 @@ extension SequencedBody {
   mutating func buildIndexes() throws -> Bool {
     var builds = try indexBuilds()
     guard var build = builds.all.first else { return false }
-    let writer = try mustWrite()
+    let writer = try requireWriter()
     switch build.phase {
     case .clearing:
       if let cursor = try clearSome(of: build, writer) {
@@ -38,15 +38,15 @@ extension SequencedBody {
   private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
     var range = KeyRange(prefix: IndexRows.prefix(of: build.path))
     if !build.cursor.isEmpty { range.start = build.cursor }
-    let end = ContinuousClock.now + sequencer.generations.limits.turnTime
-    for _ in 0..<(SequencedBody.rowsOfAStep / SequencedBody.rowsBetweenLooks) {
+    let end = ContinuousClock.now + executor.generations.limits.turnTime
+    for _ in 0..<(BatchExecution.rowsOfAStep / BatchExecution.rowsBetweenLooks) {
       var keys: [[UInt8]] = []
       try writer.scan(range, reverse: false) { key, _, _ in
         keys.append(Array(key))
-        return keys.count < SequencedBody.rowsBetweenLooks
+        return keys.count < BatchExecution.rowsBetweenLooks
       }
       for key in keys { try writer.clear(key) }
-      guard let last = keys.last, keys.count == SequencedBody.rowsBetweenLooks else { return nil }
+      guard let last = keys.last, keys.count == BatchExecution.rowsBetweenLooks else { return nil }
       range.start = last + [0x00]
       if ContinuousClock.now >= end { break }
     }
@@ -61,10 +61,10 @@ extension SequencedBody {
     // The child that was seen last at each depth: deeper rows come back to it.
     var seen: [Int: Path] = [:]
     var (work, rows) = (0, 0)
-    let end = ContinuousClock.now + sequencer.generations.limits.turnTime
-    while work < SequencedBody.rowsOfAStep {
+    let end = ContinuousClock.now + executor.generations.limits.turnTime
+    while work < BatchExecution.rowsOfAStep {
       rows += 1
-      if rows % SequencedBody.rowsBetweenLooks == 0, ContinuousClock.now >= end { break }
+      if rows % BatchExecution.rowsBetweenLooks == 0, ContinuousClock.now >= end { break }
       var found: [UInt8]?
       try writer.scan(KeyRange(start: cursor, end: last), reverse: false) { key, _, _ in
         found = Array(key)

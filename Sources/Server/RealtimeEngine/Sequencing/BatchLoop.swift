@@ -9,17 +9,17 @@
 import OrderedStore
 
 /// The way of one database's operations.
-struct Pump: Sendable {
+struct BatchLoop: Sendable {
   /// How many batches may be in flight: one being synced, one that goes next, and one being sequenced. With more, batches
   /// would be smaller and no sync would come sooner.
-  static let mostInFlight = 3
+  static let maximumInFlight = 3
 
   /// Batches that weigh more are forgotten as soon as they have arrived; lighter ones with the next batch.
   private static let heavyBytes = 64 << 10
 
   let queue: OperationQueue
   let runner: BatchRunner
-  private let mostInFlight: Int
+  private let maximumInFlight: Int
   private let hashes: WideHashes
   private let cleaner: Cleaner
   private let reading: LargeReading
@@ -27,7 +27,7 @@ struct Pump: Sendable {
 
   init(
     queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, reading: LargeReading,
-    mostInFlight: Int
+    maximumInFlight: Int
   ) {
     self.reading = reading
     windows = WindowReading(queue, runner)
@@ -35,7 +35,7 @@ struct Pump: Sendable {
     self.queue = queue
     self.runner = runner
     self.hashes = hashes
-    self.mostInFlight = mostInFlight
+    self.maximumInFlight = maximumInFlight
   }
 
   /// Runs until the queue is closed and empty, and everything is delivered.
@@ -48,13 +48,13 @@ struct Pump: Sendable {
     var first = await begin(stage)
     var flights: [Flight] = []
     while true {
-      if flights.count >= mostInFlight { _ = await flights[0].outcome.value() }
+      if flights.count >= maximumInFlight { _ = await flights[0].outcome.value() }
       await settle(&flights)
       guard let batch = first.isEmpty ? await queue.next() : first else { break }
       first = []
       if batch.isEmpty { continue }
       let isHeavy =
-        batch.reduce(0) { $0 + $1.weight } > Pump.heavyBytes
+        batch.reduce(0) { $0 + $1.weight } > BatchLoop.heavyBytes
         || batch.contains { $0.largeRead != nil || $0.window != nil }
       let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
       flights.append(flight)
@@ -82,7 +82,7 @@ struct Pump: Sendable {
 
   /// Carries out what comes while nothing was ever written. The operations from the first that may write on, once there
   /// are rows for them; none at the queue's end.
-  private func begin(_ stage: AsyncStream<Flight>.Continuation) async -> [Operation] {
+  private func begin(_ stage: AsyncStream<Flight>.Continuation) async -> [RealtimeOperation] {
     while runner.rows.current == nil {
       guard let batch = await queue.next() else { break }
       let (steps, rest) = await runner.begin(batch)
@@ -110,7 +110,7 @@ struct Pump: Sendable {
   private func putOff(_ held: [HeldOperation]) {
     guard !held.isEmpty else { return }
     queue.hold(held.map(\.operation))
-    queue.releaseByTurns(
+    queue.releaseSkipped(
       held.compactMap { first in
         if case .turn = first.reason { first.operation } else { nil }
       })
@@ -132,7 +132,7 @@ struct Pump: Sendable {
           try? await Task.sleep(for: .milliseconds(100))
           var operation = first.operation
           operation.isTooLarge = true
-          operation.largeReads = 0
+          operation.backgroundReads = 0
           operation.largeRead = queue.isClosed ? .failure(LargeReading.abandoned) : nil
           queue.release(operation)
         }

@@ -5,7 +5,7 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// The most bytes of row keys that the end of a session clears at once.
   static let mostClearedAtOnce = 16 << 20
   /// About how many bytes of row keys one piece has.
@@ -27,7 +27,7 @@ extension SequencedBody {
   /// Removes a piece of what stands where a settled session is going to write; false once one commit can do the rest.
   mutating func makeRoom(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
-    let staging = sequencer.generations.limits
+    let staging = executor.generations.limits
     var bytes = 0
     // What is too large to be cleared at once, none of it inside another.
     var large: [Path] = []
@@ -36,10 +36,10 @@ extension SequencedBody {
       try tree.view.scan(RowKeys.range(of: path), reverse: false) { key, _, _ in
         rows += 1
         size += key.count
-        return bytes + size <= SequencedBody.mostClearedAtOnce
+        return bytes + size <= BatchExecution.mostClearedAtOnce
       }
       bytes += size
-      if bytes > SequencedBody.mostClearedAtOnce {
+      if bytes > BatchExecution.mostClearedAtOnce {
         try apply(try piece(of: path).map { (path: $0, value: .empty) })
         return true
       }
@@ -72,7 +72,7 @@ extension SequencedBody {
         current = Array(child)
       }
       bytes += key.count
-      isComplete = bytes <= SequencedBody.pieceBytes
+      isComplete = bytes <= BatchExecution.pieceBytes
       return isComplete
     }
     guard !current.isEmpty else { return [path] }

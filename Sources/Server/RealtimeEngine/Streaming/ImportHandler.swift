@@ -3,32 +3,32 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// Puts an imported value into its place.
-  mutating func place(_ imported: ImportedTree, at path: Path, for operation: Operation) throws {
-    guard sequencer.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
+  mutating func place(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
+    guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
-      limits: sequencer.limits, bytes: sequencer.limits.socketWriteBytes, mayNameItself: true)
+      limits: executor.limits, bytes: executor.limits.socketWriteBytes, mayNameItself: true)
     try request.resolve(in: tree, now: now)
     if imported.summary.isEmpty {
       try apply([(path: path, value: .empty)])
       return steps.append(.answer(operation.origin, .written(.empty)))
     }
     if let failure = imported.known.failure { throw failure }
-    let audience = sequencer.audience(of: path)
+    let audience = executor.audience(of: path)
     var places = Set(audience.below.map(\.name.path)).sorted()
-    if !audience.above.isEmpty, imported.summary.size <= sequencer.limits.responseBytes {
+    if !audience.above.isEmpty, imported.summary.size <= executor.limits.responseBytes {
       places.insert(path, at: 0)
     }
     var known = imported.known
-    if !known.has(places), mayHold, known.reads < LargeReading.mostAttempts {
+    if !known.has(places), mayDefer, known.reads < LargeReading.mostAttempts {
       throw PutOff(reason: .values(imported, at: path, places))
     }
     // Everything that may fail comes before the first row: an import that is refused leaves nothing.
-    let writer = try mustWrite()
+    let writer = try requireWriter()
     if !known.has(places) {
-      try known.read(places, in: imported.generation.view(writer, at: path), sequencer.limits)
+      try known.read(places, in: imported.generation.view(writer, at: path), executor.limits)
     }
     let told = known.outermost(places)
     let changes = told.map { place in
@@ -40,7 +40,7 @@ extension SequencedBody {
       }
       return Change(path: place, value: value, before: nil)
     }
-    try lookForPriorities()
+    try markIfEmpty()
     let indexed = try indexes(around: path)
     try tree.place(imported.generation, at: path, in: writer)
     for (place, value) in request.changes {

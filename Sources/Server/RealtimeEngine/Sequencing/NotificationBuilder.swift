@@ -11,37 +11,26 @@
 import OrderedStore
 import RealtimeModel
 
-extension SequencedBody {
+extension BatchExecution {
   /// The changes as listeners are told them.
   ///
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another; already carried out.
   ///   - emptied: the locations that lost their last child meanwhile.
   func told(_ changes: [Change], emptied: [Path]) throws -> [Change] {
-    let removes = changes.contains { $0.isRemoval }
-    guard removes || (changes.count > 1 && changes.contains { $0.path.isPriority }) else { return changes }
-    var changes = changes
-    if try mayHavePriorities() {
-      var known: [Path: Bool] = [:]
-      for i in changes.indices where changes[i].isRemoval {
-        changes[i].prioritized = try prioritized(above: changes[i].path, &known)
-      }
-      if changes.count > 1 { changes = try widened(changes, emptied) }
-    }
-    for place in emptied {
-      let inside = range(of: place, in: changes)
-      if changes[inside].contains(where: { !$0.isRemoval && !$0.path.isPriority }) { continue }
-      for i in inside where changes[i].isRemoval && changes[i].path != place {
-        if let known = changes[i].emptied, known.count <= place.count { continue }
-        changes[i].emptied = place
-      }
-    }
-    return changes
+    guard changes.count > 1, changes.contains(where: { $0.isRemoval || $0.path.isPriority }),
+      try mayHavePriorities()
+    else { return changes }
+    return try widened(changes, emptied)
   }
 
   /// Replaces the changes below each location with a priority that keeps nothing by one of the location as it is now.
   private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
-    var places = Set(changes.flatMap(\.prioritized))
+    var places: Set<Path> = []
+    var known: [Path: Bool] = [:]
+    for change in changes where change.isRemoval {
+      places.formUnion(try prioritized(above: change.path, &known))
+    }
     for change in changes where change.path.isPriority { places.insert(change.path.dataPath) }
     places.formUnion(emptied)
     var wholes: [(inside: Range<Int>, change: Change)] = []
@@ -51,7 +40,7 @@ extension SequencedBody {
       let inside = range(of: place, in: changes)
       let told = changes[inside]
       guard told.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
-        told.reduce(0, { $0 + $1.value.estimatedSize }) < sequencer.limits.responseBytes / 2,
+        told.reduce(0, { $0 + $1.value.estimatedSize }) < executor.limits.responseBytes / 2,
         try !keepsAnything(place, besides: told)
       else { continue }
       wholes.append((inside, Change(path: place, value: try value(of: place, from: told), before: nil)))

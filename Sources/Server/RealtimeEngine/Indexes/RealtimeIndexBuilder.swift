@@ -5,7 +5,7 @@ import OrderedStore
 import RealtimeModel
 
 /// The building of one database's indexes.
-final class IndexBuilder: Sendable {
+final class RealtimeIndexBuilder: Sendable {
   private let wakes: AsyncStream<Void>.Continuation
   private let finished = Guarded(0)
 
@@ -17,7 +17,7 @@ final class IndexBuilder: Sendable {
     self.wakes = wakes
     Task { [finished] in
       for await _ in stream {
-        while await IndexBuilder.step(queue) {}
+        while await RealtimeIndexBuilder.step(queue) {}
         finished.withLock { $0 += 1 }
       }
     }
@@ -31,8 +31,8 @@ final class IndexBuilder: Sendable {
 
   /// Takes one step; whether there may be another.
   private static func step(_ queue: OperationQueue) async -> Bool {
-    let result: Result<Operation.CallResult, RealtimeError>? = await withCheckedContinuation { continuation in
-      let operation = Operation(
+    let result: Result<RealtimeOperation.CallResult, RealtimeError>? = await withCheckedContinuation { continuation in
+      let operation = RealtimeOperation(
         .buildIndexes, from: .call(.administrator) { continuation.resume(returning: $0) })
       if !queue.append(operation) { continuation.resume(returning: nil) }
     }

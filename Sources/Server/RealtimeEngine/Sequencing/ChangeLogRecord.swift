@@ -8,7 +8,7 @@ import OrderedStore
 import RealtimeModel
 
 /// The changes of one commit, in order.
-struct WriteRecord {
+struct ChangeLogRecord {
   /// Values beyond so many bytes are left out.
   static let mostBytes = 1 << 20
 
@@ -16,8 +16,8 @@ struct WriteRecord {
 
   /// - Parameter changes: what was replaced, and by what where that is small enough to be known.
   init(_ changes: [(Path, Node?)]) {
-    let size = changes.reduce(0) { $0 + ($1.1?.estimatedSize ?? WriteRecord.mostBytes + 1) }
-    self.changes = changes.map { ($0.0, size <= WriteRecord.mostBytes ? $0.1 : nil) }
+    let size = changes.reduce(0) { $0 + ($1.1?.estimatedSize ?? ChangeLogRecord.mostBytes + 1) }
+    self.changes = changes.map { ($0.0, size <= ChangeLogRecord.mostBytes ? $0.1 : nil) }
   }
 
   var bytes: [UInt8] {

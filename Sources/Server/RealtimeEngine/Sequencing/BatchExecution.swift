@@ -5,13 +5,13 @@ import OrderedStore
 import RealtimeModel
 
 /// One sequenced body under way.
-struct SequencedBody {
+struct BatchExecution {
   let tree: Tree
   /// nil while the store cannot write.
-  let writer: PassWriter?
+  let writer: BatchWriter?
   /// The body's instant in milliseconds since the Unix epoch: its server timestamps.
   let now: Int64
-  let sequencer: Sequencer
+  let executor: OperationExecutor
   /// Why nothing can be written, while nothing can.
   var failure = RealtimeError(.unavailable, "the database cannot write now")
   /// Whether an operation was allowed to write and could not.
@@ -23,11 +23,11 @@ struct SequencedBody {
   /// How long operations have read so far.
   private var reading = Duration.zero
   /// The most turns that an operation of this batch has lost, until it has its turn.
-  var mostTurnsLost = 0
+  var maximumTimesSkipped = 0
   /// How many listens were decided again for callers that changed.
   private var decidedAgain = 0
   /// Whether operations may be put off.
-  let mayHold: Bool
+  let mayDefer: Bool
   /// The way back for sessions.
   let journal: SessionJournal
   private var logged: [(Path, Node?)] = []
@@ -37,20 +37,20 @@ struct SequencedBody {
   var knownBuilds: IndexBuilds?
 
   init(
-    tree: Tree, writer: PassWriter?, now: Int64, sequencer: Sequencer, journal: SessionJournal,
-    mayHold: Bool = false, failure: RealtimeError? = nil
+    tree: Tree, writer: BatchWriter?, now: Int64, executor: OperationExecutor, journal: SessionJournal,
+    mayDefer: Bool = false, failure: RealtimeError? = nil
   ) {
     self.tree = tree
     self.writer = writer
     self.now = now
-    self.sequencer = sequencer
+    self.executor = executor
     self.journal = journal
-    self.mayHold = mayHold
+    self.mayDefer = mayDefer
     if let failure { self.failure = failure }
   }
 
   /// Runs one operation; only errors of the store get out, since they end the whole body.
-  mutating func run(_ operation: Operation) throws {
+  mutating func run(_ operation: RealtimeOperation) throws {
     // Its connection may have gone since the batch was taken.
     if operation.isAbandoned { return }
     if let connection = operation.connection {
@@ -60,7 +60,7 @@ struct SequencedBody {
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
       }
-      sequencer.register(connection, journal)
+      executor.register(connection, journal)
     }
     do {
       try takeTurn(operation)
@@ -75,20 +75,20 @@ struct SequencedBody {
   /// Performs an operation, unless others of its kind have held up the writes of this batch for long enough. The one that
   /// lost most turns goes before all others and in any case: what is new does not overtake it. What was read aside waits
   /// no longer, since all that changes meanwhile has to be applied to it.
-  private mutating func takeTurn(_ operation: Operation) throws {
-    guard mayHold, operation.takesTurns else { return try perform(operation) }
-    if operation.turnsLost < mostTurnsLost
-      || reading > .zero && reading >= sequencer.generations.limits.turnTime
+  private mutating func takeTurn(_ operation: RealtimeOperation) throws {
+    guard mayDefer, operation.isThrottled else { return try perform(operation) }
+    if operation.timesSkipped < maximumTimesSkipped
+      || reading > .zero && reading >= executor.generations.limits.turnTime
     {
       throw PutOff(reason: .turn)
     }
-    mostTurnsLost = 0
+    maximumTimesSkipped = 0
     let start = ContinuousClock.now
     defer { reading += ContinuousClock.now - start }
     try perform(operation)
   }
 
-  private mutating func perform(_ operation: Operation) throws {
+  private mutating func perform(_ operation: RealtimeOperation) throws {
     let caller = operation.caller
     switch operation.action {
     case .write(let write, let hash):
@@ -158,21 +158,21 @@ struct SequencedBody {
     for key in path.keys {
       guard Key.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
     }
-    if sequencer.policy.allowsEverything(caller) { return }
+    if executor.policy.allowsEverything(caller) { return }
     let view = TreeAccessView(tree: tree, changes: [], now: now)
-    if let denial = try sequencer.policy.decide(caller, .read(path, query), view: view) { throw denial }
+    if let denial = try executor.policy.decide(caller, .read(path, query), view: view) { throw denial }
   }
 
-  private mutating func perform(_ listen: Operation.Listen, for operation: Operation) throws {
+  private mutating func perform(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws {
     guard case .connection(let connection, let request) = operation.origin else { return }
     try mayRead(listen.path, listen.query, connection.session.caller)
     let name = ListenName(path: listen.path, tag: listen.tag)
     guard
       connection.session.listens[name] != nil
-        || connection.session.listens.count < sequencer.limits.listensPerConnection
+        || connection.session.listens.count < executor.limits.listensPerConnection
     else {
       throw RealtimeError(
-        .failure, "too many listens: a connection may hold \(sequencer.limits.listensPerConnection)")
+        .failure, "too many listens: a connection may hold \(executor.limits.listensPerConnection)")
     }
     if !listen.isDefault { try mayOrder(listen) }
     if let shown = try joinByRows(listen, for: operation) {
@@ -183,9 +183,9 @@ struct SequencedBody {
     }
     let value =
       if !listen.isDefault, !listen.query.isWide,
-        sequencer.orders.has(listen.query.ordering, at: listen.path),
-        let node = try tree.nodeIfSmall(at: listen.path, sequencer.generations.limits),
-        !listen.isHashed || node.estimatedSize(of: listen.query) <= sequencer.generations.limits.preparedBytes
+        executor.orders.has(listen.query.ordering, at: listen.path),
+        let node = try tree.nodeIfSmall(at: listen.path, executor.generations.limits),
+        !listen.isHashed || node.estimatedSize(of: listen.query) <= executor.generations.limits.preparedBytes
       {
         // The fan-out stage has the children in this order, for others.
         OrderedLocation(node)
@@ -195,7 +195,7 @@ struct SequencedBody {
           isHashed: listen.isHashed)
       }
     // What is told from now on is changes of all of it.
-    if !listen.isDefault { sequencer.windows.remove(listen.path, journal) }
+    if !listen.isDefault { executor.windows.remove(listen.path, journal) }
     change(connection, listen: name, to: listen.query)
     let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
     steps.append(
@@ -207,8 +207,8 @@ struct SequencedBody {
 
   /// Refuses a listen in one order too many: the children of its location are kept in each, and every write to them
   /// keeps all of them up to date. By key they are in order anyway.
-  private func mayOrder(_ listen: Operation.Listen) throws {
-    let (orders, most) = (sequencer.orders, sequencer.limits.ordersPerLocation)
+  private func mayOrder(_ listen: RealtimeOperation.Listen) throws {
+    let (orders, most) = (executor.orders, executor.limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,
       !orders.has(listen.query.ordering, at: listen.path),
       orders.count(at: listen.path) >= most
@@ -222,18 +222,18 @@ struct SequencedBody {
   func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
     let before = connection.session.listens[name]
     journal.change(connection, listen: name, to: query)
-    sequencer.orders.change(name, from: before, to: query, journal)
-    if let before { sequencer.windows.leave(name.path, before, journal) }
+    executor.orders.change(name, from: before, to: query, journal)
+    if let before { executor.windows.leave(name.path, before, journal) }
   }
 
   /// How many listens one body decides again for callers that change; those of the first in any case.
-  static let mostDecidedAgain = 2_048
+  static let maximumReauthorizedListens = 2_048
 
   private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
     if connection.session.caller == caller { return }
     let count = connection.isClosed ? 0 : connection.session.listens.count
     // Whoever has many listens and changes its caller time and again gets one turn of a batch.
-    if mayHold, count > 0, decidedAgain > 0, decidedAgain + count > SequencedBody.mostDecidedAgain {
+    if mayDefer, count > 0, decidedAgain > 0, decidedAgain + count > BatchExecution.maximumReauthorizedListens {
       throw PutOff(reason: .turn)
     }
     decidedAgain += count
@@ -252,12 +252,12 @@ struct SequencedBody {
 
   // MARK: Writes
 
-  private mutating func perform(_ write: Write, ifHash hash: String?, for operation: Operation) throws
-    -> Answer
+  private mutating func perform(_ write: RealtimeWrite, ifHash hash: String?, for operation: RealtimeOperation) throws
+    -> OperationResult
   {
     let submitted =
       try operation.checked?.get()
-      ?? WriteRequest(write, limits: sequencer.limits, bytes: operation.mostBytes(sequencer.limits))
+      ?? WriteRequest(write, limits: executor.limits, bytes: operation.mostBytes(executor.limits))
     var request = submitted
     try request.resolve(in: tree, now: now)
     try mayWrite(request.changes, operation.caller)
@@ -274,19 +274,19 @@ struct SequencedBody {
   /// What was filled in beforehand of a write.
   ///
   /// Writing much here would hold up everyone else, so that the operation is put off until that was done aside.
-  private mutating func staged(_ request: WriteRequest, of operation: Operation) throws -> StagedWrite {
+  private mutating func staged(_ request: WriteRequest, of operation: RealtimeOperation) throws -> StagedWrite {
     if let staged = operation.staged {
       let staged = try staged.get()
-      guard operation.weight(without: staged) <= RowWeight.mostOfACommit else {
+      guard operation.weight(without: staged) <= RowWeight.maximumCommitBytes else {
         throw RealtimeError.writeTooBig
       }
       return staged
     }
-    if operation.weight > sequencer.generations.limits.heavyBytes {
-      _ = try mustWrite()
-      if mayHold { throw PutOff(reason: .staging(request)) }
+    if operation.weight > executor.generations.limits.heavyBytes {
+      _ = try requireWriter()
+      if mayDefer { throw PutOff(reason: .staging(request)) }
     }
-    guard operation.weight <= RowWeight.mostOfACommit else { throw RealtimeError.writeTooBig }
+    guard operation.weight <= RowWeight.maximumCommitBytes else { throw RealtimeError.writeTooBig }
     return StagedWrite()
   }
 
@@ -294,16 +294,16 @@ struct SequencedBody {
   ///
   /// Hashing a large value here would hold up everyone else, so that the operation is put off until that was done aside.
   /// If the value is another one by then, the client, who wrote before it, cannot have known it: it is stale.
-  private func matches(_ current: Node, _ hash: String, _ operation: Operation) throws -> Bool {
+  private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
     if let verdict = operation.verdict { return verdict.matches && verdict.node == current }
-    if mayHold, !hash.isEmpty, current.estimatedSize > sequencer.generations.limits.preparedBytes {
+    if mayDefer, !hash.isEmpty, current.estimatedSize > executor.generations.limits.preparedBytes {
       throw PutOff(reason: .hash(current))
     }
     return current.matches(hash: hash)
   }
 
   /// What writes, once everything has been checked and allowed.
-  mutating func mustWrite() throws -> PassWriter {
+  mutating func requireWriter() throws -> BatchWriter {
     guard let writer else {
       missedWriter = true
       throw failure
@@ -312,22 +312,22 @@ struct SequencedBody {
   }
 
   func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
-    if sequencer.policy.allowsEverything(caller) { return }
+    if executor.policy.allowsEverything(caller) { return }
     let view = TreeAccessView(tree: tree, changes: changes, now: now)
-    if let denial = try sequencer.policy.decide(caller, .write(changes), view: view) { throw denial }
+    if let denial = try executor.policy.decide(caller, .write(changes), view: view) { throw denial }
   }
 
   /// Changes the tree; the changes stand in ascending order of paths, none inside another.
   mutating func apply(_ changes: [(path: Path, value: Node)], _ staged: StagedWrite = StagedWrite()) throws {
-    let writer = try mustWrite()
-    try lookForPriorities()
+    let writer = try requireWriter()
+    try markIfEmpty()
     var effective: [Change] = []
     var emptied: [Path] = []
     // Many changes may be of one location, about which that much has to be found out once: whether a leaf stands there
     // that makes room for children, and, behind the last of those that are removed, whether any is left.
     var object: Path?
     var removed: Path?
-    var empty = EmptyRows(around: changes, fewest: sequencer.generations.limits.stretchedChanges)
+    var empty = EmptyRows(around: changes, fewest: executor.generations.limits.stretchedChanges)
     // Priorities last: one may belong to a location that another change brings into being.
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
@@ -380,7 +380,7 @@ struct SequencedBody {
   /// Adds the log record of everything the body wrote to the tree.
   func log() throws {
     guard let writer, !logged.isEmpty else { return }
-    try writer.log(WriteRecord(logged).bytes, nil)
+    try writer.log(ChangeLogRecord(logged).bytes, nil)
   }
 }
 
@@ -394,7 +394,7 @@ struct HeldOperation: Sendable {
     /// It waits for what an imported value holds at these locations.
     case values(ImportedTree, at: Path, [Path])
     /// It waits for the value at a location, or for what is costly to find out of a value that is known.
-    case reading(Path, LargeRead?)
+    case reading(Path, BackgroundRead?)
     /// It waits for what a query shows its caller of a location.
     case window(Path, QuerySpec, Caller)
     /// It waits until an index is built, since its location is larger than an answer may be.
@@ -405,7 +405,7 @@ struct HeldOperation: Sendable {
     case behindAnother
   }
 
-  let operation: Operation
+  let operation: RealtimeOperation
   let reason: Reason
 }
 
@@ -414,7 +414,7 @@ struct PutOff: Error {
   let reason: HeldOperation.Reason
 }
 
-extension Operation {
+extension RealtimeOperation {
   /// Whether a read once is refused without an index. Clients ask for all of a location in an order of theirs.
   fileprivate func needsIndex(_ query: QuerySpec) -> Bool { connection == nil || !query.showsAll }
 

@@ -20,7 +20,7 @@ struct IndexedWrite {
   var rules: RuleNode?
 }
 
-extension SequencedBody {
+extension BatchExecution {
   /// Values larger than this, in bytes of JSON, get their index rows in the background.
   private static let mostIndexedAtOnce = 256 << 10
   /// So do locations with more index rows that are to be removed.
@@ -64,12 +64,12 @@ extension SequencedBody {
       var count = 0
       try writer.scan(range, reverse: false) { _, _, _ in
         count += 1
-        return count <= SequencedBody.mostClearedIndexRows
+        return count <= BatchExecution.mostClearedIndexRows
       }
-      if count > SequencedBody.mostClearedIndexRows { return try build(path, in: writer) }
+      if count > BatchExecution.mostClearedIndexRows { return try build(path, in: writer) }
       if count > 0 { try writer.clear(range) }
     }
-    guard let value, value.estimatedSize <= SequencedBody.mostIndexedAtOnce else {
+    guard let value, value.estimatedSize <= BatchExecution.mostIndexedAtOnce else {
       return try build(path, in: writer)
     }
     try fill(value, at: path, rules, writer)
@@ -103,7 +103,7 @@ extension SequencedBody {
       try writer.clear(IndexBuilds.row)
     } else {
       try writer.set(IndexBuilds.row, builds.bytes)
-      sequencer.indexWork()
+      executor.indexWork()
     }
     knownBuilds = builds
   }
