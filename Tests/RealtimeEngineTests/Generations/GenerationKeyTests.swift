@@ -24,7 +24,7 @@ struct GenerationKeyTests {
       let prefix = key()
       naive = naive.filter { !$0.key.starts(with: prefix) }
       naive[prefix] = UInt64(number)
-      generations.begin(SubtreeGeneration(prefix: prefix, number: UInt64(number)))
+      generations.install(SubtreeGeneration(prefix: prefix, number: UInt64(number)))
     }
     func stored(_ key: [UInt8]) -> [UInt8] {
       guard let holder = naive.filter({ key.starts(with: $0.key) }).max(by: { $0.key.count < $1.key.count })
@@ -32,13 +32,13 @@ struct GenerationKeyTests {
       return RowKeys.prefix(ofGeneration: holder.value) + key.dropFirst(holder.key.count)
     }
     let keys = Set((0..<60).map { _ in key() }).sorted { compareKeys($0, $1) < 0 }
-    for key in keys { #expect(generations.stored(key) == stored(key)) }
+    for key in keys { #expect(generations.physicalKey(key) == stored(key)) }
     let range = random.below(2) == 0 ? KeyRange(prefix: key()) : KeyRange(start: key(), end: key() + [0xff])
     guard range.end.map({ compareKeys(range.start, $0) < 0 }) ?? true else { return }
     var found: [[UInt8]] = []
     var rest: KeyRange? = range
     while let current = rest {
-      let (run, next) = generations.run(current)
+      let (run, next) = generations.contiguousRange(current)
       for key in keys where run.range.contains(stored(key)) && range.contains(key) { found.append(key) }
       // No run holds a row that the range does not.
       for key in keys where run.range.contains(stored(key)) && stored(key) != key {

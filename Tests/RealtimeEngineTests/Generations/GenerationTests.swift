@@ -115,7 +115,7 @@ struct GenerationTests {
     _ count: Int, in store: any OrderedStore
   ) async throws -> (RealtimeDatabase, StagingLimits) {
     var staging = StagingLimits.tinyRemovals
-    staging.commitNumbers = 8
+    staging.maximumNumbersPerCommit = 8
     let database = try await open(store, staging)
     for round in 0..<2 {
       for part in 0..<count {
@@ -162,7 +162,7 @@ struct GenerationTests {
     let (phone, other) = (Client(database), Client(database))
     await phone.ask { $0.onDisconnectSet("docs", to: "gone", request: $1) }
     await other.ask { $0.onDisconnectSet("other", to: 1, request: $1) }
-    staging.commitNumbers = 0
+    staging.maximumNumbersPerCommit = 0
     let reports = Guarded<[String]>([])
     database = try await RealtimeEngine(
       store: store, policy: EmulatorPolicy(), cacheBytes: 2_000, staging: staging,

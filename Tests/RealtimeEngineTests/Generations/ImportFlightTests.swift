@@ -29,10 +29,10 @@ struct ImportFlightTests {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
-    let writing = try await database.beginImport(at: "new", mostBytes: 1 << 20, as: .anonymous)
+    let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .anonymous)
     gated.shut()
     // A row a commit: four are taken without one being durable, the end of the text among them.
-    try await writing.add(Self.text(StagingLimits.tiny.commitsInFlight))
+    try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
     async let finished: Void = writing.finish()
     await gated.heldBack()
@@ -41,7 +41,7 @@ struct ImportFlightTests {
     try await finished
     #expect(
       try await database.get("new", as: .anonymous)
-        == Node(json: Self.text(StagingLimits.tiny.commitsInFlight)))
+        == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
   @Test("what comes twice counts as it came last, whatever is under way")
@@ -49,7 +49,7 @@ struct ImportFlightTests {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
       let text = #"{"a":{"x":1,"y":2,"z":{"q":1}},"b":1,"a":{"y":3},"c":{"d":1},"c":5,"b":{"e":{"f":6}}}"#
-      let writing = try await database.beginImport(at: "n", mostBytes: 1 << 20, as: .anonymous)
+      let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
       for byte in text.utf8 { try await writing.add([byte]) }
       try await writing.finish()
       #expect(try await database.get("n", as: .anonymous) == ["a": ["y": 3], "b": ["e": ["f": 6]], "c": 5])
@@ -61,7 +61,7 @@ struct ImportFlightTests {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
-    let writing = try await database.beginImport(at: "old", mostBytes: 1 << 20, as: .anonymous)
+    let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .anonymous)
     gated.shut()
     let adding = Task {
       try await writing.add(Self.text(200))
@@ -86,7 +86,7 @@ struct ImportFlightTests {
     var store = try await EmbeddedStore.open(directory: path, options)
     var database = try await open(store)
     _ = try await database.set("n", to: ["old": 1], as: .anonymous)
-    let writing = try await database.beginImport(at: "n", mostBytes: 1 << 20, as: .anonymous)
+    let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
     // Each seed dies a little later: in the last it is all there but the end.
     let whole = text.count * (seed + 1) / 8
     try await writing.add(Array(text[..<whole]))

@@ -19,7 +19,7 @@ struct StreamingTests {
   }
 
   private func send(_ text: [UInt8], to path: Path, of database: RealtimeDatabase, piece: Int) async throws {
-    let writing = try await database.beginImport(at: path, mostBytes: 1 << 30, as: .anonymous)
+    let writing = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .anonymous)
     var rest = text[...]
     while !rest.isEmpty {
       try await writing.add(Array(rest.prefix(piece)))
@@ -46,7 +46,7 @@ struct StreamingTests {
       let generations = database.runner.executor.generations.durable
       let text = try await held.read { base in
         let view = try generations.view(base)
-        var writer = PlainWriter(.root, pretty: false, mostRows: mostRows)
+        var writer = PlainWriter(.root, pretty: false, maximumBufferedRows: mostRows)
         while !writer.isOver { try writer.go(on: view) }
         return writer.take()
       }
@@ -87,7 +87,7 @@ struct StreamingTests {
     let text = Array("{\(members)}".utf8)
     func giveUp() async throws {
       let writing = try await engine.database("stream").beginImport(
-        at: "bad", mostBytes: 1 << 30, as: .anonymous)
+        at: "bad", maximumBytes: 1 << 30, as: .anonymous)
       try await writing.add(text.dropLast())
     }
     try await giveUp()
@@ -106,7 +106,7 @@ struct StreamingTests {
     let above = Client(database)
     await above.ask { $0.listen("a", hash: "", request: $1) }
     _ = await (watcher.drain(), above.drain())
-    let writing = try await database.beginImport(at: "a/b", mostBytes: 100, as: .anonymous)
+    let writing = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .anonymous)
     try await writing.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
     await watcher.ask { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["3 ok null"])
@@ -186,7 +186,7 @@ struct StreamingTests {
       summary.values += 1
       summary.size += 8
     }
-    try await generation.settle()
+    try await generation.waitUntilDurable()
     let executor = database.runner.executor
     let place = RealtimeOperation.Action.place("/", ImportedTree(generation, summary))
     let pass = try await store.execute(validating: nil) { writer in
@@ -203,7 +203,7 @@ struct StreamingTests {
       }
     }
     #expect(revoked == ["data"] && told == ["data/k7"])
-    #expect(pass.held.isEmpty)
+    #expect(pass.deferred.isEmpty)
     #expect(try await database.get("data/k99", as: .anonymous) == 99)
   }
 
@@ -213,7 +213,7 @@ struct StreamingTests {
     let database = try await open(store)
     _ = try await database.set("a", to: ["b": 1], as: .anonymous)
     do {
-      let writing = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+      let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
       try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
       // Nobody goes on.
     }
@@ -227,11 +227,11 @@ struct StreamingTests {
   }
 
   private func breakOff(_ database: RealtimeDatabase) async throws {
-    let broken = try await database.beginImport(at: "a", mostBytes: 1_000, as: .anonymous)
+    let broken = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .anonymous)
     try await broken.add(Array(#"{"x":1,"#.utf8))
     await #expect(throws: RealtimeError.self) { try await broken.add(Array("]".utf8)) }
     await #expect(throws: RealtimeError.self) { try await broken.finish() }
-    let large = try await database.beginImport(at: "a", mostBytes: 10, as: .anonymous)
+    let large = try await database.beginImport(at: "a", maximumBytes: 10, as: .anonymous)
     await #expect(throws: RealtimeError.writeTooBig) { try await large.add(Array(#"{"x":"12345"}"#.utf8)) }
   }
 
@@ -248,7 +248,7 @@ struct StreamingTests {
     #expect(time > 1_600_000_000_000 && node.child("t").priority == .number(3))
     let guarded = try await open(try MemoryStore(), policy: OwnPathPolicy())
     await #expect(throws: RealtimeError.permissionDenied) {
-      _ = try await guarded.beginImport(at: "u1", mostBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
+      _ = try await guarded.beginImport(at: "u1", maximumBytes: 10, as: Caller(.user(id: "u1", claims: .empty)))
     }
     await #expect(throws: RealtimeError.permissionDenied) {
       _ = try await guarded.export("u2", isExport: true, as: Caller(.user(id: "u1", claims: .empty)))

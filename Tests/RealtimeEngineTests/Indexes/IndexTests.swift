@@ -32,7 +32,7 @@ struct IndexTests {
       default: return .leaf(values.leaf())
       }
     }
-    let places = (0..<200).map { _ in OrderingPlace(value: value(), key: Key(values.key())) }
+    let places = (0..<200).map { _ in SortKey(value: value(), key: Key(values.key())) }
     for a in places {
       for b in places {
         let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)
@@ -233,7 +233,7 @@ struct IndexTests {
     func visit(_ node: Node, _ path: Path, _ rules: RuleNode) {
       node.forEachChild { key, child in
         for ordering in rules.indexes {
-          let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+          let row = IndexRows.row(SortKey(of: key, child, in: ordering))
           expected[IndexRows.prefix(of: path, by: ordering) + row.key] = row.value
         }
         if let inner = rules.child(key) { visit(child, path.child(key), inner) }

@@ -46,7 +46,7 @@ struct OrderedLocationTests {
     var location = OrderedLocation(node)
     let queries = Set((0..<12).map { _ in Self.query(&values) })
     var known: [QuerySpec: Node] = [:]
-    for query in queries { known[query] = location.keep(query) }
+    for query in queries { known[query] = location.ensureView(of: query) }
     for step in 0..<80 {
       var changes: [Key: Node] = [:]
       for _ in 0..<(1 + values.below(values.below(4) == 0 ? 20 : 2)) {

@@ -139,26 +139,26 @@ struct ShadowingTests {
     "Starting and ending a listen above 10,000 others looks at none of them; a write at those that it visits")
   func work() {
     let stage = Stage(1)
-    var looks: Int { stage.connections[0].output.defaults.looks }
+    var lookupCount: Int { stage.connections[0].output.defaults.lookupCount }
     for number in 0..<10_000 { stage.start(Path("x/a/b/c/k\(number)")) }
     for _ in 0..<100 {
       stage.start("x")
       stage.stop("x")
     }
-    #expect(looks == 0)
+    #expect(lookupCount == 0)
     #expect(stage.write(["x/a/b/c/k5"], 1) == [[["x/a/b/c/k5"]]])
     #expect(looks == 5, "k5 and what is above it")
     #expect(stage.write(["x/a/b/c/k5"], 2) == [[["x/a/b/c/k5"]]])
     #expect(looks == 5, "nothing has changed")
     stage.start("x")
     #expect(stage.write(["x/a/b/c/k5"], 3) == [[["x/a/b/c/k5"]]])
-    #expect(looks <= 5 + 1 + 4)
-    // A write above them all visits them all, and looks upwards from each of them once.
+    #expect(lookupCount <= 5 + 1 + 4)
+    // A write above them all visits them all, and lookupCount upwards from each of them once.
     #expect(stage.write(["x"], 4) == [[["x"]]])
-    #expect(looks <= 10 + 10_000 * 4)
-    let before = looks
+    #expect(lookupCount <= 10 + 10_000 * 4)
+    let before = lookupCount
     #expect(stage.write(["x"], 5) == [[["x"]]])
-    #expect(looks == before)
+    #expect(lookupCount == before)
     stage.stop("x")
     #expect(stage.write(["x"], 6)[0].count == 10_000)
   }
@@ -168,7 +168,7 @@ struct ShadowingTests {
     let stage = Stage(3)
     for which in 0..<3 { stage.start("a/b/c", which) }
     #expect(stage.write(["a/b/c/d"], 1) == [[Set<String>]](repeating: [["a/b/c/d"]], count: 3))
-    #expect(stage.connections.allSatisfy { $0.output.defaults.looks == 0 })
+    #expect(stage.connections.allSatisfy { $0.output.defaults.lookupCount == 0 })
   }
 
   @Test("Of many listens with one query each ends on its own, in any order")

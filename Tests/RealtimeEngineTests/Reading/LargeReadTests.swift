@@ -196,7 +196,7 @@ struct LargeReadTests {
     func isPutOff(_ action: RealtimeOperation.Action) async throws -> Bool {
       let operation = RealtimeOperation(action, from: .connection(connection, request: 1))
       return try await rows.execute(validating: nil) { writer in
-        try !executor.run([operation], in: writer, SessionJournal(), mayDefer: true).held.isEmpty
+        try !executor.run([operation], in: writer, SessionJournal(), mayDefer: true).deferred.isEmpty
       }.result
     }
     func listen(_ ordering: Ordering, _ limit: Int, _ hash: String, tag: Int64) -> RealtimeOperation.Action {
@@ -229,7 +229,7 @@ struct LargeReadTests {
         let read = BackgroundRead("big", node)
         let operation = RealtimeOperation(.listen(listen), from: .connection(connection, request: 1))
           .prepared(by: read)
-        prepared = PreparedListen(location: read.current(for: query), firstPush: operation.firstPush)
+        prepared = PreparedListen(location: read.current(for: query), firstPush: operation.results.firstPush)
       }
       fanOut.run([.listen(connection, listen, node, prepared, warnings: [], request: 1)])
       return group.take().flatMap { $0 }.flatMap(\.outputs).compactMap { output in
@@ -304,7 +304,7 @@ struct LargeReadTests {
       }
     }
     // Two where a listen comes just as the first goes on, and as many where a wide one comes late.
-    #expect(database.reading.ordersMade <= 4, "\(database.reading.ordersMade) times")
+    #expect(database.deferrals.sortedOrderCount <= 4, "\(database.deferrals.sortedOrderCount) times")
   }
 
   @Test("What a failed commit had changed is not part of a read that was under way")

@@ -45,15 +45,16 @@ struct OperationQueueTests {
         #expect(isAppended)
         sent[which] += 1
       }
-      if !held.isEmpty, values.below(2) == 0 { queue.release(held.remove(at: values.below(held.count))) }
+      if !held.isEmpty, values.below(2) == 0 { queue.resume(held.remove(at: values.below(held.count))) }
       queue.wake()
       var put: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (which, request) = number(operation)
         // As a batch does: what stands behind something that is held is held with it.
         if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
-          put.append(operation)
-          if !held.contains(where: { number($0).connection == which }) { held.append(operation) }
+          let isFirst = !put.contains { number($0).connection == which }
+          put.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
+          if isFirst { held.append(operation.deferred(.nextBatch)) }
         } else {
           #expect(request == done[which], "seed \(seed), round \(round)")
           done[which] += 1
@@ -62,7 +63,7 @@ struct OperationQueueTests {
       queue.hold(put)
     }
     while done != sent {
-      for operation in held { queue.release(operation) }
+      for operation in held { queue.resume(operation) }
       held = []
       queue.wake()
       for operation in await queue.next() ?? [] {
@@ -114,10 +115,10 @@ struct OperationQueueTests {
     // So is what was held and goes on.
     let late = connection("late")
     let first = operation(late, 0)
-    queue.hold([first, operation(late, 1)])
+    queue.hold([first.deferred(.nextBatch), operation(late, 1).blocked])
     _ = queue.append(RealtimeOperation(.write(.set("a", 1), hash: nil), from: .connection(late, request: 2)))
     _ = late.markClosed()
-    queue.release(first)
+    queue.resume(first.deferred(.nextBatch))
     let rest = await queue.next() ?? []
     #expect(rest.count == 1)
     #expect(rest.allSatisfy { if case .write = $0.action { true } else { false } })
@@ -135,17 +136,21 @@ struct OperationQueueTests {
     var held: [RealtimeOperation] = []
     while !batch.isEmpty {
       var first: Set<ObjectIdentifier> = []
+      var deferred: [RealtimeOperation] = []
       for operation in batch {
         if let connection = operation.connection, first.insert(ObjectIdentifier(connection)).inserted {
-          held.append(operation)
+          deferred.append(operation.deferred(.nextBatch))
+          held.append(operation.deferred(.nextBatch))
+        } else {
+          deferred.append(operation.blocked)
         }
       }
-      queue.hold(batch)
+      queue.hold(deferred)
       queue.wake()
       batch = await queue.next() ?? []
     }
     #expect(held.count == 100)
-    for operation in held { queue.release(operation) }
+    for operation in held { queue.resume(operation) }
     let writer = connection("writer")
     for number in 0..<40 {
       _ = queue.append(operation(writer, number))

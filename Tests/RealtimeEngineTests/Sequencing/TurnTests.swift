@@ -9,10 +9,10 @@ import Testing
 @Suite("Turns of what reads", .timeLimit(.minutes(10)))
 struct TurnTests {
   /// Runs a batch and tells which of its operations were carried out, and which were put off.
-  private func run(_ batch: [RealtimeOperation], turnTime: Duration) async throws -> OperationExecutor.BatchResult {
+  private func run(_ batch: [RealtimeOperation], batchQuantum: Duration) async throws -> OperationExecutor.BatchResult {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
-    staging.turnTime = turnTime
+    staging.batchQuantum = batchQuantum
     let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     return try await rows.execute(validating: nil) { writer in
@@ -36,21 +36,21 @@ struct TurnTests {
     // What its connection asks for behind it waits with it.
     let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
     batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
-    let pass = try await run(batch, turnTime: .zero)
+    let pass = try await run(batch, batchQuantum: .zero)
     #expect(pass.executed.count == 1 + 40)
-    #expect(pass.held.count == 39 + 1)
-    let turns = pass.held.filter { if case .turn = $0.reason { true } else { false } }
-    #expect(turns.count == 39)
+    #expect(pass.deferred.count == 39 + 1)
+    let skipped = pass.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
+    #expect(skipped.count == 39)
     // With time there is, all are carried out.
-    let all = try await run(batch, turnTime: .seconds(600))
-    #expect(all.held.isEmpty && all.executed.count == batch.count)
+    let all = try await run(batch, batchQuantum: .seconds(600))
+    #expect(all.deferred.isEmpty && all.executed.count == batch.count)
   }
 
   @Test("A wide window is not read in the sequencer, a narrow one is, and no other operation waits for it")
   func windows() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
-    (staging.readRows, staging.turnTime) = (8, .seconds(600))
+    (staging.readRows, staging.batchQuantum) = (8, .seconds(600))
     let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
     let connections = (0..<4).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
@@ -73,18 +73,18 @@ struct TurnTests {
     var pass = try await rows.execute(validating: nil) { writer in
       try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
     }.result
-    let waiting = pass.held.map { held in
-      switch held.reason {
-      case .window(let path, let query, _): "\(path) \(query.limit?.count ?? 0)"
-      case .behindAnother: "behind"
-      default: "else"
+    let waiting = pass.deferred.map { operation in
+      switch operation.stage {
+      case .deferred(.window(let read)): "\(read.path) \(read.query.limit?.count ?? 0)"
+      case .blocked: "blocked"
+      default: "other"
       }
     }
-    #expect(waiting == ["l 9", "behind", "m 2"])
+    #expect(waiting == ["l 9", "blocked", "m 2"])
     #expect(pass.executed.count == 4)
     // It goes on with what was read.
-    var ready = pass.held[0].operation
-    ready.window = .success(7)
+    var ready = pass.deferred[0].requeued
+    ready.results.window = .success(7)
     #expect(!ready.isThrottled)
     pass = try await rows.execute(validating: nil) { [ready] writer in
       try executor.run([ready], in: writer, SessionJournal(), mayDefer: true)
@@ -99,7 +99,7 @@ struct TurnTests {
   func clearing() async throws {
     let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
-    staging.turnTime = .zero
+    staging.batchQuantum = .zero
     let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
     func run(_ action: RealtimeOperation.Action) async throws {
@@ -142,7 +142,7 @@ struct TurnTests {
   func age() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
-    staging.turnTime = .zero
+    staging.batchQuantum = .zero
     let executor = OperationExecutor(
       policy: EmulatorPolicy(), limits: .standard, cacheBytes: 1 << 20, staging: staging)
     let queue = OperationQueue()
@@ -164,8 +164,8 @@ struct TurnTests {
       for operation in pass.executed {
         if case .connection(_, let request?) = operation.origin { answered.append(request) }
       }
-      queue.hold(pass.held.map(\.operation))
-      queue.releaseSkipped(pass.held.map(\.operation))
+      queue.hold(pass.deferred)
+      queue.resumeSkipped(pass.deferred)
     }
     #expect(answered == Array(0..<40))
   }

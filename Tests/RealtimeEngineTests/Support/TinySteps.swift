@@ -9,7 +9,7 @@ extension StagingLimits {
   static var tinyRemovals: StagingLimits {
     var limits = StagingLimits()
     (limits.clearedRows, limits.cleanedRows) = (1, 1)
-    limits.stretchedChanges = 1
+    limits.minimumGapChanges = 1
     return limits
   }
 
@@ -17,9 +17,9 @@ extension StagingLimits {
   /// operation of a batch reads.
   static var tinyReads: StagingLimits {
     var limits = StagingLimits()
-    (limits.readRows, limits.pieceRows, limits.preparedBytes) = (2, 1, 16)
-    limits.turnTime = .zero
-    limits.stretchedChanges = 2
+    (limits.readRows, limits.chunkRows, limits.preparedBytes) = (2, 1, 16)
+    limits.batchQuantum = .zero
+    limits.minimumGapChanges = 2
     return limits
   }
 
@@ -27,7 +27,7 @@ extension StagingLimits {
   static var tiny: StagingLimits {
     var limits = StagingLimits.tinyReads
     (limits.clearedRows, limits.cleanedRows) = (1, 1)
-    (limits.heavyBytes, limits.generationBytes, limits.stepRows) = (64, 0, 1)
+    (limits.minimumStagedBytes, limits.minimumGenerationBytes, limits.stepRows) = (64, 0, 1)
     return limits
   }
 
@@ -35,7 +35,7 @@ extension StagingLimits {
   static var none: StagingLimits {
     var limits = StagingLimits()
     (limits.clearedRows, limits.clearedBytes) = (.max, .max)
-    (limits.heavyBytes, limits.generationBytes) = (.max, .max)
+    (limits.minimumStagedBytes, limits.minimumGenerationBytes) = (.max, .max)
     return limits
   }
 }

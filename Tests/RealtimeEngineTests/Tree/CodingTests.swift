@@ -41,7 +41,7 @@ struct RealtimeRowTests {
     func siblings(_ bytes: [UInt8], _ way: Path, _ most: Int = .max) throws -> [Int]? {
       try bytes.withUnsafeBytes { raw in
         var decoder = NodeDecoder(raw)
-        return try decoder.siblings(beside: way.keys[...], atMost: most)
+        return try decoder.siblingCounts(along: way.keys[...], atMost: most)
       }
     }
     for _ in 0..<20 {

@@ -11,7 +11,7 @@ struct CostTests {
   /// A database with so many leaves, four levels deep, of which nothing is in memory.
   private func open(_ leaves: Int) async throws -> (CountingEngine, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     for part in 0..<(leaves / 100) {
       let node = Node.object((0..<100).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
@@ -19,7 +19,7 @@ struct CostTests {
     }
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     // A database that opens looks for what is to be built or cleared, which reads rows too.
-    #expect(try await eventually { database.builder.looks > 0 })
+    #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     return (engine, database)
   }

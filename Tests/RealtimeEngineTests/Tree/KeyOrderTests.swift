@@ -12,7 +12,7 @@ struct KeyOrderTests {
   /// A database of which nothing is in memory, on an engine that counts.
   private func open(_ name: String) async throws -> (CountingEngine, EngineStore, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     return (engine, store, try await reopen(store, name))
   }
 
@@ -99,7 +99,7 @@ struct KeyOrderTests {
       }
       let database = try await reopen(store, "wide")
       // A database that opens looks for what is to be built or cleared, which reads rows too.
-      #expect(try await eventually { database.builder.looks > 0 })
+      #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []
       for query in [
@@ -188,7 +188,7 @@ struct KeyOrderTests {
         _ = try await filling.update("/", changes, as: .anonymous)
       }
       let database = try await reopen(store, "wide")
-      #expect(try await eventually { database.builder.looks > 0 })
+      #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []
       let windows: [(Path, QuerySpec)] = [
@@ -264,7 +264,7 @@ struct KeyOrderTests {
     _ = try await filling.set("rooms/b/list/k10007/.priority", to: 3, as: .anonymous)
     _ = try await filling.set("flag", to: .leaf(.int(1), priority: .number(2)), as: .anonymous)
     let database = try await reopen(store, "priorities")
-    #expect(try await eventually { database.builder.looks > 0 })
+    #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     let query = QuerySpec(limit: .last(3))
     let cost = try await engine.count {

@@ -44,7 +44,7 @@ struct ManyPathsTests {
     var values = RandomNodes(seed: UInt64(seed))
     let store = try MemoryStore()
     var staging = [StagingLimits.standard, .tinyRemovals, .tinyReads, .tiny][seed % 4]
-    staging.stretchedChanges = 2
+    staging.minimumGapChanges = 2
     var model = Node.empty
     for round in 0..<12 {
       // Nothing is in memory of what the last one wrote.

@@ -107,7 +107,7 @@ struct WindowedListenTests {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
     var staging = StagingLimits.standard
-    staging.turnTime = .zero
+    staging.batchQuantum = .zero
     let database = try await open(MemoryStore(), limits: limits, staging)
     try await fill(database, 3_000)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
@@ -228,7 +228,7 @@ struct WindowedListenTests {
     let listen = RealtimeOperation.Listen(path: "list", query: query, tag: 1, hash: "", compoundHash: nil)
     let part = Node.object([("k", 1)])
     fanOut.run([
-      .listen(connection, listen, part, PreparedListen(isPart: true), warnings: [], request: nil)
+      .listen(connection, listen, part, PreparedListen(isPartial: true), warnings: [], request: nil)
     ])
     #expect(fanOut.root.existing(at: "list") != nil)
     _ = connection.markClosed()
@@ -257,7 +257,7 @@ struct WindowedListenTests {
   func property(seed: Int) async throws {
     var staging = seed % 3 == 0 ? StagingLimits.tiny : StagingLimits.tinyReads
     staging.readRows = 4
-    if seed % 4 == 0 { staging.windowChildren = 6 }
+    if seed % 4 == 0 { staging.maximumWindowChildren = 6 }
     let database = try await open(MemoryStore(), staging)
     var program = WindowProgram(seed: UInt64(seed), database)
     try await program.begin()

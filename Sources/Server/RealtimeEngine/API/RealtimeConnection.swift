@@ -1,5 +1,5 @@
-// One client's connection: the operations it submits, in the order it submits them. Every call returns at once; answers
-// and pushes reach the sink in one order with everything else the connection is told.
+// One client's connection: the operations it submits, in the order it submits them. Every call returns at
+// once; answers and pushes reach the sink in one order with everything else the connection is told.
 
 public import RealtimeModel
 
@@ -16,8 +16,8 @@ public final class RealtimeConnection: Sendable {
     self.state = state
   }
 
-  /// Changes on whose behalf everything submitted later runs. Listens that the new caller may not have are ended with
-  /// a ``RealtimePush/Body/cancel(_:)``.
+  /// Changes on whose behalf everything submitted later runs. Listens that the new caller may not have are
+  /// ended with a ``RealtimePush/Body/cancel(_:)``.
   ///
   /// - Parameter request: the number to answer under with ``RealtimeResponse/done``; nil for no answer.
   public func authenticate(_ caller: Caller, request: Int64? = nil) {
@@ -29,8 +29,8 @@ public final class RealtimeConnection: Sendable {
   /// A second listen for the same path and tag replaces the first.
   /// - Parameters:
   ///   - tag: the client's name for a filtered query; nil for a default listen.
-  ///   - hash: the hash of what the client holds, `""` for nothing: if it is up to date no data is sent. nil to have
-  ///     the data sent in any case.
+  ///   - hash: the hash of what the client holds, `""` for nothing: if it is up to date no data is sent. nil
+  ///     to have the data sent in any case.
   ///   - compoundHash: hashes of ranges of what the client holds, to have only the ranges that differ sent.
   ///   - request: the number to answer under; nil for no answer.
   public func listen(
@@ -53,8 +53,8 @@ public final class RealtimeConnection: Sendable {
 
   /// Replaces a value, or a priority if the path ends in `.priority`.
   ///
-  /// - Parameter ifHash: the hash that the value must have, `""` for none; else the answer is a failure with status
-  ///   `datastale`. nil to write in any case.
+  /// - Parameter ifHash: the hash that the value must have, `""` for none; else the answer is a failure with
+  ///   status `datastale`. nil to write in any case.
   public func set(_ path: Path, to node: Node, ifHash: String? = nil, request: Int64?) {
     submit(.write(.set(path, node), hash: ifHash), request)
   }
@@ -64,7 +64,8 @@ public final class RealtimeConnection: Sendable {
     submit(.write(.update(path, changes), hash: nil), request)
   }
 
-  /// Has a value replaced when this connection ends, however it ends; superseding what was registered at or below it.
+  /// Has a value replaced when this connection ends, however it ends; superseding what was registered at or
+  /// below it.
   public func onDisconnectSet(_ path: Path, to node: Node, request: Int64?) {
     submit(.onDisconnect(.set(path, node)), request)
   }
@@ -79,10 +80,11 @@ public final class RealtimeConnection: Sendable {
     submit(.cancelOnDisconnect(path), request)
   }
 
-  /// Ends the connection: what was registered for its end happens, its listens end, and nothing more is delivered.
+  /// Ends the connection: what was registered for its end happens, its listens end, and nothing more is
+  /// delivered.
   public func close() {
     guard state.markClosed() else { return }
-    database.forget(state)
+    database.remove(state)
     submit(.close, nil)
   }
 

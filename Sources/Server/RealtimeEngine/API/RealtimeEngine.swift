@@ -7,8 +7,8 @@ public import RealtimeModel
 public final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
-  /// What is known of a namespace. One that exists stays open; a mere name is forgotten with its last user, so that
-  /// asking for names costs neither disk nor memory.
+  /// What is known of a namespace. One that exists stays open; a mere name is forgotten with its last user,
+  /// so that asking for names costs neither disk nor memory.
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
@@ -29,7 +29,7 @@ public final class RealtimeEngine: Sendable {
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
   /// Made here, before anything is served: a thread that cannot be had then would end the process.
-  private let hashing = ThreadPool(threads: 2)
+  private let threads = ThreadPool(threads: 2)
   private let pushIDs = Guarded(PushIDGenerator())
 
   /// What names of databases in the store's catalogue begin with.
@@ -70,9 +70,9 @@ public final class RealtimeEngine: Sendable {
     self.now = now
   }
 
-  /// Opens a namespace. A new one comes into being with the first write that is allowed; until then it is empty, and
-  /// known only as long as somebody uses it. What sessions of a server that was killed had registered for their end is
-  /// written before this returns.
+  /// Opens a namespace. A new one comes into being with the first write that is allowed; until then it is
+  /// empty, and known only as long as somebody uses it. What sessions of a server that was killed had
+  /// registered for their end is written before this returns.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` for a bad name or when the store cannot open it.
   public func database(_ namespace: String) async throws(RealtimeError) -> RealtimeDatabase {
@@ -114,7 +114,7 @@ public final class RealtimeEngine: Sendable {
       let rows = try await DatabaseRows(named: Self.cataloguePrefix + namespace, in: store, now: now)
       let database = try await RealtimeDatabase(
         namespace: namespace, rows: rows, policy: policy, limits: limits, cacheBytes: cacheBytes,
-        hashing: hashing, staging: staging, report: report, created: { [weak self] in self?.keep(namespace) },
+        threads: threads, staging: staging, report: report, created: { [weak self] in self?.keep(namespace) },
         released: { [weak self] in self?.forget(namespace) })
       entries.withLock { entries in
         entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
@@ -157,8 +157,8 @@ public final class RealtimeEngine: Sendable {
   /// The rules shown of a database that has none of its own.
   public var defaultRules: String { policy.defaultRules }
 
-  /// The namespaces whose rules would refuse something that the policy does not, in ascending order; for as long as rules
-  /// are kept and not enforced. Reads one row of each namespace.
+  /// The namespaces whose rules would refuse something that the policy does not, in ascending order; for as
+  /// long as rules are kept and not enforced. Reads one row of each namespace.
   public func namespacesWithUnenforcedRules() async throws(RealtimeError) -> [String] {
     do {
       return try await withThrowingTaskGroup(of: String?.self) { [store] group in
@@ -168,7 +168,8 @@ public final class RealtimeEngine: Sendable {
             found.append(name)
           }
           group.addTask {
-            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
+            let rows = try await store.database(
+              named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
             let isUnenforced = try await rows.read(at: nil) { view in
               try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
             }
@@ -190,8 +191,8 @@ public final class RealtimeEngine: Sendable {
     return pushIDs.withLock { $0.next(at: milliseconds) }
   }
 
-  /// Finishes what was submitted, makes it durable and delivers what follows; what comes later is refused. What live
-  /// sessions registered for their end stays, and happens when the namespace is opened again.
+  /// Finishes what was submitted, makes it durable and delivers what follows; what comes later is refused.
+  /// What live sessions registered for their end stays, and happens when the namespace is opened again.
   public func shutdown() async {
     let open = entries.withLock { entries in
       defer { entries = [:] }

@@ -1,4 +1,5 @@
-// Names of sessions: 24 letters and digits drawn from the system's randomness, so that nobody can end another's session.
+// Names of sessions: 24 letters and digits drawn from the system's randomness, so that nobody can end
+// another's session.
 
 import RealtimeModel
 

@@ -1,20 +1,23 @@
-// One step of building index rows in the background. Each step is a commit of its own, in the order of all writes: it sees
-// what they left, and they keep the rows of what it has built as of what it has not.
+// One step of building index rows in the background. Each step is a commit of its own, in the order of all
+// writes: it sees what they left, and they keep the rows of what it has built as of what it has not.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
+/// Builds index rows in a batch.
+struct IndexBuildHandler: BatchHandler {
+  let batch: BatchExecution
+
   /// About how many rows one step reads or writes.
   private static let rowsOfAStep = 512
   /// The clock is looked at once in so many rows.
-  private static let rowsBetweenLooks = 32
+  private static let rowsPerCheck = 32
 
   /// Takes the next step of the first build; whether there is more to do.
-  mutating func buildIndexes() throws -> Bool {
-    var builds = try indexBuilds()
+  func buildNext() throws -> Bool {
+    var builds = try batch.indexes.builds()
     guard var build = builds.all.first else { return false }
-    let writer = try requireWriter()
+    let writer = try batch.requireWriter()
     switch build.phase {
     case .clearing:
       if let cursor = try clearSome(of: build, writer) {
@@ -28,25 +31,26 @@ extension BatchExecution {
       let cursor = try fillSome(of: build, writer)
       build.cursor = cursor ?? []
       builds.update(cursor == nil ? nil : build)
+      if cursor == nil { executor.events.indexesChanged() }
     }
-    try set(builds, in: writer)
+    try batch.indexes.set(builds, in: writer)
     return !builds.all.isEmpty
   }
 
-  /// Removes some index rows of a location; where to go on, nil at the end. What is written behind that place meanwhile
-  /// is as it should be.
-  private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
+  /// Removes some index rows of a location; where to go on, nil at the end. What is written behind that place
+  /// meanwhile is as it should be.
+  private func clearSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
     var range = KeyRange(prefix: IndexRows.prefix(of: build.path))
     if !build.cursor.isEmpty { range.start = build.cursor }
-    let end = ContinuousClock.now + executor.generations.limits.turnTime
-    for _ in 0..<(BatchExecution.rowsOfAStep / BatchExecution.rowsBetweenLooks) {
+    let end = ContinuousClock.now + staging.batchQuantum
+    for _ in 0..<(IndexBuildHandler.rowsOfAStep / IndexBuildHandler.rowsPerCheck) {
       var keys: [[UInt8]] = []
       try writer.scan(range, reverse: false) { key, _, _ in
         keys.append(Array(key))
-        return keys.count < BatchExecution.rowsBetweenLooks
+        return keys.count < IndexBuildHandler.rowsPerCheck
       }
       for key in keys { try writer.clear(key) }
-      guard let last = keys.last, keys.count == BatchExecution.rowsBetweenLooks else { return nil }
+      guard let last = keys.last, keys.count == IndexBuildHandler.rowsPerCheck else { return nil }
       range.start = last + [0x00]
       if ContinuousClock.now >= end { break }
     }
@@ -54,17 +58,17 @@ extension BatchExecution {
   }
 
   /// Gives some children their index rows; where to go on, nil at the end.
-  private mutating func fillSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
-    guard let root = try rules()?.root, root.hasIndexes else { return nil }
+  private func fillSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
+    guard let root = try batch.settings.rules()?.root, root.hasIndexes else { return nil }
     let last = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
     var cursor = build.cursor
     // The child that was seen last at each depth: deeper rows come back to it.
     var seen: [Int: Path] = [:]
     var (work, rows) = (0, 0)
-    let end = ContinuousClock.now + executor.generations.limits.turnTime
-    while work < BatchExecution.rowsOfAStep {
+    let end = ContinuousClock.now + staging.batchQuantum
+    while work < IndexBuildHandler.rowsOfAStep {
       rows += 1
-      if rows % BatchExecution.rowsBetweenLooks == 0, ContinuousClock.now >= end { break }
+      if rows % IndexBuildHandler.rowsPerCheck == 0, ContinuousClock.now >= end { break }
       var found: [UInt8]?
       try writer.scan(KeyRange(start: cursor, end: last), reverse: false) { key, _, _ in
         found = Array(key)

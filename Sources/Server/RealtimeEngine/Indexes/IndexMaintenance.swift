@@ -1,10 +1,10 @@
-// Keeps index rows with every write: those of the locations above what changes, by what changed in their child; those at
-// and below it, anew. What is large is left to be built in the background.
+// Keeps index rows up to date with every write: rows of indexed locations above the change, and rows at and
+// below it. Large values get their rows in the background.
 
 import OrderedStore
 import RealtimeModel
 
-/// An indexed location, one of its children, and the rows that it had before a write.
+/// An indexed location, one of its children, and the child's index rows before a write.
 struct IndexedChild {
   let location: Path
   let key: Key
@@ -12,23 +12,26 @@ struct IndexedChild {
   var before: [[UInt8]: [UInt8]] = [:]
 }
 
-/// What a write has to do with indexes.
+/// The indexes that a write concerns.
 struct IndexedWrite {
-  /// Locations above what changes.
+  /// Indexed locations above the change.
   var above: [IndexedChild] = []
-  /// The rules of what changes, if anything is indexed there or below.
+  /// The rules of the changed location, if anything at or below it is indexed.
   var rules: RuleNode?
 }
 
-extension BatchExecution {
-  /// Values larger than this, in bytes of JSON, get their index rows in the background.
-  private static let mostIndexedAtOnce = 256 << 10
-  /// So do locations with more index rows that are to be removed.
-  private static let mostClearedIndexRows = 1_024
+/// Updates index rows in a batch.
+struct IndexMaintenance: BatchHandler {
+  let batch: BatchExecution
 
-  /// What is indexed where a write is about to change something; nil if nothing is.
-  mutating func indexes(around path: Path) throws -> IndexedWrite? {
-    guard !path.isPriority, let root = try rules()?.root, root.hasIndexes else { return nil }
+  /// Maximum bytes of JSON whose index rows one write updates. Larger values get theirs in the background.
+  private static let maximumBytesInBatch = 256 << 10
+  /// Maximum number of index rows that one write removes. More are removed in the background.
+  private static let maximumRowsCleared = 1_024
+
+  /// The indexes that a change of a location concerns, before the change; nil if there are none.
+  func indexes(around path: Path) throws -> IndexedWrite? {
+    guard !path.isPriority, let root = try batch.settings.rules()?.root, root.hasIndexes else { return nil }
     var write = IndexedWrite()
     var node: RuleNode? = root
     for (depth, key) in path.keys.enumerated() {
@@ -45,13 +48,14 @@ extension BatchExecution {
     return write.above.isEmpty && write.rules == nil ? nil : write
   }
 
-  /// Brings index rows up to date after a write.
+  /// Updates index rows after a change.
   ///
   /// - Parameters:
-  ///   - value: what stands at the path now; nil if it is not at hand.
-  ///   - hadChildren: whether there may be index rows at and below the path.
-  mutating func keepIndexes(
-    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool, in writer: any Sequenced
+  ///   - value: the new value at the path; nil if it is not in memory.
+  ///   - hadChildren: whether index rows may exist at and below the path.
+  func update(
+    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool,
+    in writer: any SequencedTransaction
   ) throws {
     for child in write.above {
       let now = try tree.indexRows(of: child.key, in: child.location, by: child.orderings)
@@ -64,21 +68,23 @@ extension BatchExecution {
       var count = 0
       try writer.scan(range, reverse: false) { _, _, _ in
         count += 1
-        return count <= BatchExecution.mostClearedIndexRows
+        return count <= IndexMaintenance.maximumRowsCleared
       }
-      if count > BatchExecution.mostClearedIndexRows { return try build(path, in: writer) }
+      if count > IndexMaintenance.maximumRowsCleared { return try build(path, in: writer) }
       if count > 0 { try writer.clear(range) }
     }
-    guard let value, value.estimatedSize <= BatchExecution.mostIndexedAtOnce else {
+    guard let value, value.estimatedSize <= IndexMaintenance.maximumBytesInBatch else {
       return try build(path, in: writer)
     }
     try fill(value, at: path, rules, writer)
   }
 
-  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any Sequenced) throws {
+  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any SequencedTransaction)
+    throws
+  {
     try value.forEachChild { key, child in
       for ordering in rules.indexes {
-        let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+        let row = IndexRows.row(SortKey(of: key, child, in: ordering))
         try writer.set(IndexRows.prefix(of: path, by: ordering) + row.key, row.value)
       }
       if let inner = rules.child(key), inner.hasIndexes {
@@ -90,68 +96,29 @@ extension BatchExecution {
 
   // MARK: Builds
 
-  /// What is to be built of the state.
-  mutating func indexBuilds() throws -> IndexBuilds {
-    if let known = knownBuilds { return known }
+  /// The pending builds.
+  func builds() throws -> IndexBuilds {
+    if let known = batch.knownBuilds { return known }
     let builds = try IndexBuilds(in: tree.view)
-    knownBuilds = builds
+    batch.knownBuilds = builds
     return builds
   }
 
-  mutating func set(_ builds: IndexBuilds, in writer: any Sequenced) throws {
+  /// Stores the pending builds.
+  func set(_ builds: IndexBuilds, in writer: any SequencedTransaction) throws {
     if builds.all.isEmpty {
       try writer.clear(IndexBuilds.row)
     } else {
       try writer.set(IndexBuilds.row, builds.bytes)
-      executor.indexWork()
+      executor.events.indexesPending()
     }
-    knownBuilds = builds
+    batch.knownBuilds = builds
   }
 
-  /// Has the index rows of a location and everything below it built anew, in the background.
-  mutating func build(_ path: Path, in writer: any Sequenced) throws {
-    var builds = try indexBuilds()
+  /// Starts a background build of the index rows at and below a location.
+  func build(_ path: Path, in writer: any SequencedTransaction) throws {
+    var builds = try builds()
     builds.add(path)
     try set(builds, in: writer)
-  }
-}
-
-extension Tree {
-  /// The index rows that a child of a location calls for, by their keys.
-  func indexRows(
-    of key: Key, in location: Path, by orderings: [Ordering]
-  ) throws -> [[UInt8]: [UInt8]] {
-    let path = location.child(key)
-    let itself = try orderingValue(at: path)
-    if itself == .null { return [:] }
-    var rows: [[UInt8]: [UInt8]] = [:]
-    for ordering in orderings {
-      var value = itself
-      if case .child(let inner) = ordering {
-        value = itself == .object ? try orderingValue(at: path.appending(inner)) : .null
-      }
-      let row = IndexRows.row(OrderingPlace(value: value, key: key))
-      rows[IndexRows.prefix(of: location, by: ordering) + row.key] = row.value
-    }
-    return rows
-  }
-
-  /// How a location takes part in an order: looks at the first row of it that is not that of a priority. Priorities alone
-  /// are what the last child has left behind, until its removal is done.
-  func orderingValue(at path: Path) throws -> OrderingValue {
-    if let known = cache?.node(at: path) { return OrderingValue(known) }
-    let prefix = RowKeys.row(of: path)
-    var found = OrderingValue.null
-    try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      if key.last == RowKeys.priority { return true }
-      guard key.count == prefix.count else {
-        found = .object
-        return false
-      }
-      var decoder = NodeDecoder(value)
-      found = OrderingValue(try decoder.node())
-      return false
-    }
-    return found
   }
 }

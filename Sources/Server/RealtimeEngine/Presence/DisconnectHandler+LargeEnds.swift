@@ -1,61 +1,64 @@
-// Sessions whose end replaces more rows than one commit can clear. Their end takes several commits: the first settles what
-// will be written (so that nothing is decided or counted twice, should the server die in between), the next ones remove
-// what is in the way, piece by piece, and the last is the usual one.
+// Ends sessions whose onDisconnect writes replace more rows than one commit can clear.
+//
+// The end takes several commits. The first settles the values, so that access and server values are decided
+// once even if the server stops in between. The next ones remove existing rows in chunks, and the last is the
+// usual one.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
-  /// The most bytes of row keys that the end of a session clears at once.
-  static let mostClearedAtOnce = 16 << 20
-  /// About how many bytes of row keys one piece has.
-  private static let pieceBytes = 4 << 20
+extension DisconnectHandler {
+  /// Maximum bytes of row keys that the last commit of a session clears.
+  static let maximumClearedBytes = 16 << 20
+  /// Approximate bytes of row keys in one chunk.
+  private static let chunkBytes = 4 << 20
 
-  /// Puts decided values with resolved server values into the place of what a session registered.
+  /// Replaces a session's registered values by the permitted ones, with resolved server values.
   func settle(_ session: String) throws {
-    guard let writer else { throw failure }
+    let writer = try batch.requireWriter()
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
-    // What is settled is not asked about again, and an administrator is not.
+    // Settled values need no further access check; an administrator gets none.
     try writer.set(RowKeys.caller(ofSession: session), CallerCoding.encode(.administrator))
     for (path, value) in try decided(registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
     }
   }
 
-  /// Removes a piece of what stands where a settled session is going to write; false once one commit can do the rest.
-  mutating func makeRoom(for session: String) throws -> Bool {
+  /// Removes a chunk of the values that a settled session replaces.
+  ///
+  /// - Returns: false once one commit can clear the rest.
+  func makeRoom(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
-    let staging = executor.generations.limits
     var bytes = 0
-    // What is too large to be cleared at once, none of it inside another.
+    // Locations too large to be cleared in one commit, none inside another.
     var large: [Path] = []
     for (path, _) in registered.values where !path.isPriority {
       var (rows, size) = (0, 0)
       try tree.view.scan(RowKeys.range(of: path), reverse: false) { key, _, _ in
         rows += 1
         size += key.count
-        return bytes + size <= BatchExecution.mostClearedAtOnce
+        return bytes + size <= DisconnectHandler.maximumClearedBytes
       }
       bytes += size
-      if bytes > BatchExecution.mostClearedAtOnce {
-        try apply(try piece(of: path).map { (path: $0, value: .empty) })
+      if bytes > DisconnectHandler.maximumClearedBytes {
+        try batch.writes.apply(try chunk(of: path).map { (path: $0, value: .empty) })
         return true
       }
       guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
       else { continue }
       large.append(path)
-      // Each takes two numbers, of its generation and of what it leaves behind.
-      guard large.count >= max(1, staging.commitNumbers / 2) else { continue }
-      try apply(large.sorted().map { (path: $0, value: .empty) })
+      // Each takes two numbers: one for its generation, one for the garbage.
+      guard large.count >= max(1, staging.maximumNumbersPerCommit / 2) else { continue }
+      try batch.writes.apply(large.sorted().map { (path: $0, value: .empty) })
       return true
     }
     return false
   }
 
-  /// Some locations below one, whole ones, whose rows have about `pieceBytes`.
-  private func piece(of path: Path) throws -> [Path] {
+  /// Complete locations below a path whose row keys have about `chunkBytes`.
+  private func chunk(of path: Path) throws -> [Path] {
     let path = try commonPath(of: path)
     let prefix = RowKeys.row(of: path)
     var found: [Path] = []
@@ -64,7 +67,7 @@ extension BatchExecution {
     var isComplete = true
     try tree.view.scan(KeyRange(prefix: prefix), reverse: false) { key, _, _ in
       let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
-      // The location's own row, or its priority: they go with the location.
+      // The location's own row and its priority are removed with it.
       guard let first = suffix.first, first != RowKeys.priority else { return true }
       let child = suffix.prefix { $0 != RowKeys.terminator }
       if !child.elementsEqual(current) {
@@ -72,17 +75,17 @@ extension BatchExecution {
         current = Array(child)
       }
       bytes += key.count
-      isComplete = bytes <= BatchExecution.pieceBytes
+      isComplete = bytes <= DisconnectHandler.chunkBytes
       return isComplete
     }
     guard !current.isEmpty else { return [path] }
     let last = path.child(Key(String(decoding: current, as: UTF8.self)))
     if isComplete { found.append(last) }
-    // Its first child alone may be more than that.
-    return found.isEmpty ? try piece(of: last) : found
+    // The first child alone may exceed the chunk.
+    return found.isEmpty ? try chunk(of: last) : found
   }
 
-  /// The deepest location that holds all rows of a location which is no leaf.
+  /// The deepest location that contains every row of a location, which is not a leaf.
   private func commonPath(of path: Path) throws -> Path {
     let prefix = RowKeys.row(of: path)
     var ends: [[Key]] = []

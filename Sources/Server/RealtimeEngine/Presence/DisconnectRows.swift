@@ -17,7 +17,7 @@ struct DisconnectRows {
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       isEmpty = false
       var decoder = NodeDecoder(value)
-      guard key.count > prefix.count else { throw NodeDecoder.damaged }
+      guard key.count > prefix.count else { throw NodeDecoder.corrupted }
       if key[prefix.count] == UInt8(ascii: "c") {
         caller = try CallerCoding.decode(&decoder)
       } else {
@@ -29,6 +29,26 @@ struct DisconnectRows {
     self.caller = caller
     self.values = values
     self.isEmpty = isEmpty
+  }
+
+  /// The sessions that have onDisconnect writes.
+  static func sessions(in view: any ReadView) throws -> [String] {
+    var sessions: [String] = []
+    var start = RowKeys.sessions.start
+    while true {
+      var found: String?
+      try view.scan(KeyRange(start: start, end: RowKeys.sessions.end), reverse: false) { key, _, _ in
+        let name = key.dropFirst().prefix { $0 != RowKeys.terminator }
+        found = String(decoding: name, as: UTF8.self)
+        return false
+      }
+      guard let found, let next = KeyRange.successor(ofPrefix: RowKeys.prefix(ofSession: found)) else {
+        break
+      }
+      sessions.append(found)
+      start = next
+    }
+    return sessions
   }
 
   /// The values registered at and below a path, ancestors before descendants.
@@ -52,50 +72,50 @@ struct DisconnectOutline {
   /// How many rows there are.
   private(set) var rows = 0
   /// At least how many values stand beside the way to a location inside; nil where a leaf is all there is.
-  private(set) var siblings: Int?
+  private(set) var siblingCounts: Int?
 
   /// - Parameter way: the way from the location to the other. It is followed to the next row on it: what is registered
   ///   there counts in place of what the value above holds.
   init(
-    session: String, at place: Path, beside way: ArraySlice<Key>, atMost most: Int, in view: any ReadView
+    session: String, at location: Path, along path: ArraySlice<Key>, atMost maximum: Int, in view: any ReadView
   ) throws {
-    var known = way
-    for count in 1..<max(1, way.count) {
-      let row = RowKeys.disconnect(ofSession: session, at: Path(keys: place.keys + way.prefix(count)))
+    var known = path
+    for count in 1..<max(1, path.count) {
+      let row = RowKeys.disconnect(ofSession: session, at: Path(keys: location.keys + path.prefix(count)))
       guard try view.get(row) != nil else { continue }
-      known = way.prefix(count)
+      known = path.prefix(count)
       break
     }
-    let prefix = RowKeys.disconnect(ofSession: session, at: place)
+    let prefix = RowKeys.disconnect(ofSession: session, at: location)
     var counts: [Int]?
     var rows = 0
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
       rows += 1
       guard key.count == prefix.count else { return true }
       var decoder = NodeDecoder(value)
-      counts = try decoder.siblings(beside: known, atMost: most)
+      counts = try decoder.siblingCounts(along: known, atMost: maximum)
       return true
     }
     self.rows = rows
     // Each other row may take a sibling away.
-    siblings = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
+    siblingCounts = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
   }
 }
 
 extension Node {
   /// The values beside the way to a location in this one, none inside another; a leaf on the way stays.
-  func parts(beside way: Path) -> [(path: Path, value: Node)] {
-    var parts: [(path: Path, value: Node)] = []
-    var (place, node) = (Path.root, self)
-    for next in way.keys {
-      if node.isLeaf { return parts + [(place, node)] }
+  func siblings(along path: Path) -> [(path: Path, value: Node)] {
+    var siblings: [(path: Path, value: Node)] = []
+    var (location, node) = (Path.root, self)
+    for next in path.keys {
+      if node.isLeaf { return siblings + [(location, node)] }
       node.forEachChild { key, child in
-        if key != next { parts.append((place.child(key), child)) }
+        if key != next { siblings.append((location.child(key), child)) }
         return true
       }
-      (place, node) = (place.child(next), node.child(next))
+      (location, node) = (location.child(next), node.child(next))
     }
-    return parts
+    return siblings
   }
 }
 

@@ -1,17 +1,19 @@
-// A location that is read beside the sequencer because it is too large to be read in it, and what changes there
-// meanwhile. Once the rows of a durable state are there, the changes behind that state are applied: what comes out is the
-// value at the moment at which a sequenced body asks for it.
+// Holds the value of a location that is read in the background, and applies the changes that are sequenced
+// meanwhile.
+//
+// The rows come from a durable state. Later changes are applied to the value, so that a batch sees the
+// location as of its own position in the sequenced order.
 //
 // Invariants
-//   1. `note` hears of every change at, above and below the location that is sequenced after the read was added to
-//      ``LargeReads``; every change before that is durable when its state is taken.
-//   2. A read that could not follow every change, or followed one that was taken back, is spoiled and gives nothing.
-//   3. One caller at a time prepares a read; sequenced bodies look at it meanwhile and leave it as it is.
+//   1. `note` receives every change at, above and below the location that is sequenced after the read was
+//      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
+//   2. A read that missed a change, or followed one that was rolled back, is spoiled and has no value.
+//   3. One job at a time reserves and prepares a read. Batches only look at it.
 
 import OrderedStore
 import RealtimeModel
 
-/// One large read.
+/// One background read.
 final class BackgroundRead: Sendable {
   private struct Change {
     let version: Version
@@ -21,19 +23,18 @@ final class BackgroundRead: Sendable {
   }
 
   private struct State {
-    /// What has changed and is not part of `location`.
+    /// The changes that `location` does not contain, in sequenced order.
     var changes: [Change] = []
     var bytes = 0
     var location: OrderedLocation?
     var isSpoiled = false
-    /// Whether somebody prepares it.
-    var isTaken = false
+    var isReserved = false
   }
 
-  /// Changes of more bytes than that are not kept: it is read again.
-  private static let mostBytes = 64 << 20
-  /// So few changes are applied in the sequencer.
-  private static let fewChanges = 64
+  /// Maximum bytes of the changes kept; beyond them the location is read again.
+  private static let maximumBytes = 64 << 20
+  /// Number of changes that a batch applies itself.
+  private static let maximumChangesInBatch = 64
 
   let path: Path
   private let state: Guarded<State>
@@ -44,9 +45,9 @@ final class BackgroundRead: Sendable {
     state = Guarded(State(location: node.map { OrderedLocation($0) }))
   }
 
-  // MARK: In the sequencer
+  // MARK: In batches
 
-  /// Hears that a location has changed; in the body that changes it.
+  /// Records a change, in the batch that makes it.
   func note(_ changed: Path, _ value: Node, at version: Version) {
     let change: Change
     if let relative = changed.relative(to: path) {
@@ -58,50 +59,60 @@ final class BackgroundRead: Sendable {
     }
     state.withLock { state in
       guard !state.isSpoiled else { return }
+      precondition(
+        state.changes.last.map { $0.version <= version } ?? true,
+        "invariant: changes are noted in sequenced order")
       state.bytes += BackgroundRead.size(change)
       state.changes.append(change)
-      if state.bytes > BackgroundRead.mostBytes { BackgroundRead.spoil(&state) }
+      if state.bytes > BackgroundRead.maximumBytes { BackgroundRead.spoil(&state) }
     }
   }
 
-  /// Hears that a location has changed to nobody knows what.
+  /// Spoils the read if a location at, above or below it has changed to an unknown value.
   func forget(_ changed: Path) {
     if changed.contains(path) || path.contains(changed) { spoil() }
   }
 
-  /// Gives the read up: changes may have been missed, or taken back.
+  /// Discards the value: changes may have been missed, or rolled back.
   func spoil() { state.withLock { BackgroundRead.spoil(&$0) } }
 
-  private static func spoil(_ state: inout State) { state = State(isSpoiled: true, isTaken: state.isTaken) }
+  private static func spoil(_ state: inout State) {
+    state = State(isSpoiled: true, isReserved: state.isReserved)
+  }
 
-  /// Whether it may serve others too: it was read, and nobody prepares it now.
-  var isIdle: Bool { state.withLock { !$0.isTaken && $0.location != nil } }
+  /// Whether another operation may use it: the value is known, and no job has reserved it.
+  var isIdle: Bool { state.withLock { !$0.isReserved && $0.location != nil } }
 
-  /// The value now, with what was prepared of it for a query; nil if the read is spoiled. In a sequenced body.
+  /// The value now, with the parts prepared for a query; nil if the read is spoiled.
   func current(for query: QuerySpec?) -> OrderedLocation? {
     let (location, changes) = state.withLock { ($0.location, $0.changes) }
     guard let location else { return nil }
-    let part = query.map { location.part(for: $0) } ?? OrderedLocation(location.node)
-    return BackgroundRead.apply(changes, to: part, mayOrder: false)
+    let part = query.map { location.restricted(to: $0) } ?? OrderedLocation(location.node)
+    return BackgroundRead.apply(changes, to: part, maySort: false)
   }
 
-  // MARK: Beside it
+  // MARK: In the background
 
-  /// Becomes the one that prepares it; false if there is another.
-  func take() -> Bool {
+  /// Reserves the read for one job; returns false if another job has it.
+  func reserve() -> Bool {
     state.withLock { state in
-      defer { state.isTaken = true }
-      return !state.isTaken
+      defer { state.isReserved = true }
+      return !state.isReserved
     }
   }
 
-  /// Leaves it to whoever prepares it next.
-  func leave() { state.withLock { $0.isTaken = false } }
+  /// Ends the reservation.
+  func endReservation() {
+    state.withLock { state in
+      precondition(state.isReserved, "invariant: only the reserving job ends a reservation")
+      state.isReserved = false
+    }
+  }
 
   var isSpoiled: Bool { state.withLock { $0.isSpoiled } }
 
-  /// Takes the value as it was at a version, which everything has that changed before the read was added.
-  func land(_ node: Node, at version: Version) {
+  /// Sets the value as of a version. The version contains every change from before the read was added.
+  func setBase(_ node: Node, at version: Version) {
     state.withLock { state in
       guard !state.isSpoiled else { return }
       state.changes.removeAll { $0.version <= version }
@@ -109,41 +120,42 @@ final class BackgroundRead: Sendable {
     }
   }
 
-  /// Applies changes until few are left.
+  /// Applies changes until few remain.
   func catchUp() {
     while true {
       let (location, changes) = state.withLock { ($0.location, $0.changes) }
       guard let location, !changes.isEmpty else { return }
-      let now = BackgroundRead.apply(changes, to: location, mayOrder: true)
+      let now = BackgroundRead.apply(changes, to: location, maySort: true)
       state.withLock { state in
         guard !state.isSpoiled else { return }
         state.location = now
         state.changes.removeFirst(changes.count)
         for change in changes { state.bytes -= BackgroundRead.size(change) }
       }
-      if changes.count <= BackgroundRead.fewChanges { return }
+      if changes.count <= BackgroundRead.maximumChangesInBatch { return }
     }
   }
 
-  /// Has the children kept in the order of a query, and its window if that takes long to find or to hash.
+  /// Sorts the children in the order of a query, and finds its window if that takes long to find or to hash.
   func prepare(_ query: QuerySpec, withWindow: Bool) {
     catchUp()
-    guard var location = known else { return }
-    if withWindow { _ = location.keep(query) } else { location.keep(query.ordering) }
+    guard var location else { return }
+    if withWindow { _ = location.ensureView(of: query) } else { location.ensureIndex(by: query.ordering) }
     state.withLock { [location] state in if !state.isSpoiled { state.location = location } }
     catchUp()
   }
 
-  /// The value as far as it is known, for what is worth finding out of it beforehand.
-  var known: OrderedLocation? { state.withLock { $0.location } }
+  /// The value without the latest changes; nil before it is read, and once it is spoiled.
+  var location: OrderedLocation? { state.withLock { $0.location } }
 
   private static func size(_ change: Change) -> Int { change.value.estimatedSize + 64 }
 
-  /// A location after changes, in their order.
+  /// Applies changes to a location, in order.
   ///
-  /// - Parameter mayOrder: whether the children may be ordered anew where that is needed; else it is done without.
+  /// - Parameter maySort: whether the children may be sorted again where that is needed; otherwise their
+  ///   order is dropped.
   private static func apply(
-    _ changes: [Change], to location: OrderedLocation, mayOrder: Bool
+    _ changes: [Change], to location: OrderedLocation, maySort: Bool
   ) -> OrderedLocation {
     guard !changes.isEmpty else { return location }
     var node = location.node
@@ -154,18 +166,18 @@ final class BackgroundRead: Sendable {
       if let key = change.path.first { if !key.isPriority { keys.insert(key) } } else { isReplaced = true }
     }
     isReplaced = isReplaced || location.node.childCount == 0 || node.childCount == 0
-    if isReplaced, !mayOrder { return OrderedLocation(node) }
+    if isReplaced, !maySort { return OrderedLocation(node) }
     var location = location
     if isReplaced {
       location.replace(by: node) { _, _ in }
     } else {
-      location.follow(to: node, keys: keys, changes: []) { _, _ in }
+      location.apply(to: node, keys: keys, changes: []) { _, _ in }
     }
     return location
   }
 }
 
-/// The large reads that are to hear of changes; told in the sequencer, and added to by anybody.
+/// The background reads of one database that receive changes.
 final class BackgroundReads: Sendable {
   private struct Entry {
     weak var read: BackgroundRead?
@@ -173,7 +185,7 @@ final class BackgroundReads: Sendable {
 
   private let entries = Guarded<[Entry]>([])
 
-  /// Has a read hear of everything that is sequenced from now on, for as long as somebody holds it.
+  /// Adds a read. It receives every change from now on, for as long as it is in use.
   func add(_ read: BackgroundRead) {
     entries.withLock { entries in
       entries.removeAll { $0.read == nil }
@@ -181,7 +193,7 @@ final class BackgroundReads: Sendable {
     }
   }
 
-  /// A read of a location that somebody still holds, and nobody prepares.
+  /// A read of a location that is in use and that no job has reserved.
   func idle(at path: Path) -> BackgroundRead? { all.first { $0.path == path && $0.isIdle } }
 
   func note(_ path: Path, _ value: Node, at version: Version) {

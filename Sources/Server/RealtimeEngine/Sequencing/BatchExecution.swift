@@ -1,39 +1,45 @@
-// What happens to each operation inside a sequenced body: checks, access, reading and changing the tree, and what is left
-// for the fan-out stage. (What sessions leave for their end is in Presence/.)
+// Executes the operations of one batch in the store's sequencer, and collects the steps for the fan-out
+// stage.
+//
+// The batch dispatches each operation to the handler of its action, and offers the handlers the tree, the
+// access checks and the writer.
+//
+// Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
 
 import OrderedStore
 import RealtimeModel
 
-/// One sequenced body under way.
-struct BatchExecution {
+/// The execution of one batch.
+final class BatchExecution {
   let tree: Tree
   /// nil while the store cannot write.
   let writer: BatchWriter?
-  /// The body's instant in milliseconds since the Unix epoch: its server timestamps.
+  /// The time of the batch in milliseconds since the Unix epoch: the value of its server timestamps.
   let now: Int64
   let executor: OperationExecutor
-  /// Why nothing can be written, while nothing can.
-  var failure = RealtimeError(.unavailable, "the database cannot write now")
-  /// Whether an operation was allowed to write and could not.
-  private(set) var missedWriter = false
-  var steps: [FanOutStep] = []
-  /// What was put off until a hash is known, and what its connection asked for behind it.
-  private(set) var held: [HeldOperation] = []
-  private var heldConnections: Set<ObjectIdentifier> = []
-  /// How long operations have read so far.
-  private var reading = Duration.zero
-  /// The most turns that an operation of this batch has lost, until it has its turn.
-  var maximumTimesSkipped = 0
-  /// How many listens were decided again for callers that changed.
-  private var decidedAgain = 0
-  /// Whether operations may be put off.
+  /// Whether operations may be deferred.
   let mayDefer: Bool
-  /// The way back for sessions.
+  /// Rolls back the sessions.
   let journal: SessionJournal
+  /// The error of writes while the store cannot write.
+  private let failure: RealtimeError
+  /// Whether a permitted write failed for lack of a writer.
+  private(set) var missedWriter = false
+  private(set) var steps: [FanOutStep] = []
+  /// The operations that left the batch, deferred or blocked.
+  private(set) var deferred: [RealtimeOperation] = []
+  private var deferredConnections: Set<ObjectIdentifier> = []
+  private var answerCount = 0
+  /// The time that throttled operations have taken so far.
+  private var throttledTime = Duration.zero
+  /// The largest `timesSkipped` of the batch's throttled operations, until one of these executes.
+  var maximumTimesSkipped = 0
+  /// Number of listens that were authorized again for changed callers.
+  private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
-  /// The rules, once they were asked for.
+  /// The rules, once read.
   var knownRules: RulesFile??
-  /// What is to be built of indexes, once it was asked for.
+  /// The pending index builds, once read.
   var knownBuilds: IndexBuilds?
 
   init(
@@ -46,113 +52,157 @@ struct BatchExecution {
     self.executor = executor
     self.journal = journal
     self.mayDefer = mayDefer
-    if let failure { self.failure = failure }
+    self.failure = failure ?? RealtimeError(.unavailable, "the database cannot write now")
   }
 
-  /// Runs one operation; only errors of the store get out, since they end the whole body.
-  mutating func run(_ operation: RealtimeOperation) throws {
-    // Its connection may have gone since the batch was taken.
+  /// Executes one operation.
+  /// - Throws: errors of the store only; they fail the complete batch.
+  func run(_ operation: RealtimeOperation) throws {
+    // The connection may have been closed since the batch was formed.
     if operation.isAbandoned { return }
     if let connection = operation.connection {
-      if heldConnections.contains(ObjectIdentifier(connection)) {
-        return held.append(HeldOperation(operation: operation, reason: .behindAnother))
+      if deferredConnections.contains(ObjectIdentifier(connection)) {
+        return deferred.append(operation.blocked)
       }
       if connection.session.hasEnded {
         guard case .close = operation.action else { return }
       }
       executor.register(connection, journal)
     }
+    let answersBefore = answerCount
     do {
-      try takeTurn(operation)
-    } catch let delay as PutOff {
-      held.append(HeldOperation(operation: operation, reason: delay.reason))
-      if let connection = operation.connection { heldConnections.insert(ObjectIdentifier(connection)) }
+      try performInTime(operation)
+    } catch let deferral as Deferral {
+      precondition(answerCount == answersBefore, "invariant: a deferred operation is not answered")
+      deferred.append(operation.deferred(deferral))
+      if let connection = operation.connection { deferredConnections.insert(ObjectIdentifier(connection)) }
+      return
     } catch let error as RealtimeError {
-      steps.append(.answer(operation.origin, .failure(error)))
+      answer(operation, .failure(error))
     }
+    precondition(answerCount == answersBefore + 1, "invariant: each operation is answered exactly once")
   }
 
-  /// Performs an operation, unless others of its kind have held up the writes of this batch for long enough. The one that
-  /// lost most turns goes before all others and in any case: what is new does not overtake it. What was read aside waits
-  /// no longer, since all that changes meanwhile has to be applied to it.
-  private mutating func takeTurn(_ operation: RealtimeOperation) throws {
+  /// Performs an operation, unless throttled operations have delayed the writes of this batch for long
+  /// enough.
+  ///
+  /// The operation that was skipped most often goes first and always, so that new ones cannot overtake it.
+  private func performInTime(_ operation: RealtimeOperation) throws {
     guard mayDefer, operation.isThrottled else { return try perform(operation) }
     if operation.timesSkipped < maximumTimesSkipped
-      || reading > .zero && reading >= executor.generations.limits.turnTime
+      || throttledTime > .zero && throttledTime >= executor.generations.limits.batchQuantum
     {
-      throw PutOff(reason: .turn)
+      throw Deferral.nextBatch
     }
     maximumTimesSkipped = 0
     let start = ContinuousClock.now
-    defer { reading += ContinuousClock.now - start }
+    defer { throttledTime += ContinuousClock.now - start }
     try perform(operation)
   }
 
-  private mutating func perform(_ operation: RealtimeOperation) throws {
+  private func perform(_ operation: RealtimeOperation) throws {
     let caller = operation.caller
     switch operation.action {
     case .write(let write, let hash):
-      let node = try perform(write, ifHash: hash, for: operation)
-      steps.append(.answer(operation.origin, node))
-    case .get(let path, let query):
-      try mayRead(path, query, caller)
-      if operation.needsIndex(query), !(try hasIndex(query.ordering, path)) {
-        throw RealtimeError.indexNotDefined(query.ordering.wireText, path: path.absolute)
-      }
-      steps.append(.answer(operation.origin, .value(try window(query, at: path, for: operation))))
+      answer(operation, try writes.perform(write, ifHash: hash, for: operation))
+    case .get(let path, let query): answer(operation, .value(try reads.get(path, query, for: operation)))
     case .getShallow(let path, let query):
-      try mayRead(path, query, caller)
-      steps.append(.answer(operation.origin, .shallow(try shallow(query, at: path))))
-    case .listen(let listen): try perform(listen, for: operation)
+      answer(operation, .shallow(try reads.getShallow(path, query, caller)))
+    case .estimate(let write, let maximum):
+      answer(operation, .count(try reads.estimate(write, atMost: maximum, for: caller)))
+    case .listen(let listen):
+      let (connection, request) = operation.connectionAndRequest
+      try listens.start(listen, of: connection, request, for: operation)
     case .unlisten(let path, let tag):
-      guard case .connection(let connection, _) = operation.origin else { return }
-      let name = ListenName(path: path, tag: tag)
-      change(connection, listen: name, to: nil)
-      steps.append(.unlisten(connection, name, revoked: nil))
-      steps.append(.answer(operation.origin, .done))
+      listens.stop(ListenName(path: path, tag: tag), of: operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .followWhole(let path):
+      try rowWindows.followWhole(path, for: operation)
+      answer(operation, .done)
     case .onDisconnect(let write):
-      guard case .connection(let connection, _) = operation.origin else { return }
-      try register(write, for: connection)
-      steps.append(.answer(operation.origin, .done))
+      try disconnects.register(write, for: operation.connectionAndRequest.connection)
+      answer(operation, .done)
     case .cancelOnDisconnect(let path):
-      guard case .connection(let connection, _) = operation.origin else { return }
-      try cancel(path, for: connection)
-      steps.append(.answer(operation.origin, .done))
+      try disconnects.cancel(path, for: operation.connectionAndRequest.connection)
+      answer(operation, .done)
     case .authenticate(let caller):
-      guard case .connection(let connection, _) = operation.origin else { return }
-      try authenticate(connection, as: caller)
-      steps.append(.answer(operation.origin, .done))
-    case .getSetting(let setting):
-      steps.append(.answer(operation.origin, .text(try text(of: setting, for: caller))))
-    case .setSetting(let setting, let text):
-      try set(setting, to: text, for: caller)
-      steps.append(.answer(operation.origin, .done))
-    case .estimate(let write, let most):
-      steps.append(.answer(operation.origin, .count(try estimate(write, atMost: most, for: caller))))
-    case .buildIndexes: steps.append(.answer(operation.origin, .count(try buildIndexes() ? 1 : 0)))
-    case .getRules: steps.append(.answer(operation.origin, .rules(try rules())))
+      try sessions.authenticate(operation.connectionAndRequest.connection, as: caller)
+      answer(operation, .done)
+    case .close:
+      try sessions.end(operation.connectionAndRequest.connection)
+      answer(operation, .done)
+    case .takeOver(let session, let connection):
+      try sessions.takeOver(session, of: connection)
+      answer(operation, .done)
+    case .getSetting(let setting): answer(operation, .text(try settings.string(of: setting, for: caller)))
+    case .setSetting(let setting, let string):
+      try settings.set(setting, to: string, for: caller)
+      answer(operation, .done)
+    case .getRules: answer(operation, .rules(try settings.rules()))
     case .setRules(let rules):
-      try set(rules, for: caller)
-      try unlabelStable(unless: rules.text)
-      steps.append(.answer(operation.origin, .done))
+      try settings.set(rules, for: caller)
+      try settings.unlabelStable(unless: rules.text)
+      answer(operation, .done)
     case .administer(_, let work):
       guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
-      try work(&self)
-      steps.append(.answer(operation.origin, .done))
-    case .close:
-      guard case .connection(let connection, _) = operation.origin else { return }
-      try end(connection)
-    case .takeOver(let session, let connection):
-      try takeOver(session, of: connection)
-      steps.append(.answer(operation.origin, .done))
-    case .place(let path, let imported): try place(imported, at: path, for: operation)
-    case .tidy: _ = try writer?.forgetEmptyGenerations()
-    case .followWhole(let path): try followWhole(path, for: operation)
-    case .pass: steps.append(.answer(operation.origin, .done))
+      try work(self)
+      answer(operation, .done)
+    case .buildIndexes: answer(operation, .count(try indexBuilds.buildNext() ? 1 : 0))
+    case .place(let path, let imported):
+      try imports.place(imported, at: path, for: operation)
+      answer(operation, .written(.empty))
+    case .tidy:
+      _ = try writer?.forgetEmptyGenerations()
+      answer(operation, .done)
+    case .barrier: answer(operation, .done)
     }
   }
 
-  // MARK: Reads
+  // MARK: Steps
+
+  /// Adds the answer to an operation.
+  private func answer(_ operation: RealtimeOperation, _ result: OperationResult) {
+    answerCount += 1
+    steps.append(.answer(operation.origin, result))
+  }
+
+  /// Adds a step for the fan-out stage. The start of a listen answers its operation.
+  func add(_ step: FanOutStep) {
+    switch step {
+    case .answer: preconditionFailure("invariant: the batch answers operations, handlers return results")
+    case .listen: answerCount += 1
+    case .write, .whole, .unlisten, .end: break
+    }
+    steps.append(step)
+  }
+
+  /// Adds a write for the fan-out stage, and follows the windows that it changes.
+  ///
+  /// - Parameter changes: in ascending order of paths, none inside another.
+  func notify(_ changes: [Change]) throws {
+    precondition(!changes.isEmpty, "invariant: a notified write has changes")
+    assert(
+      zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
+      "the changes of a write are sorted, none inside another")
+    add(.write(changes, windows: try rowWindows.follow(changes)))
+  }
+
+  /// Counts listens that are authorized again. Only the first connection of a batch may exceed the limit.
+  ///
+  /// - Throws: ``Deferral`` if the next batch has to authorize them.
+  func countReauthorizedListens(_ count: Int) throws {
+    if mayDefer, count > 0, reauthorizedListens > 0,
+      reauthorizedListens + count > BatchExecution.maximumReauthorizedListens
+    {
+      throw Deferral.nextBatch
+    }
+    reauthorizedListens += count
+  }
+
+  /// Maximum number of listens that one batch authorizes again for changed callers.
+  static let maximumReauthorizedListens = 2_048
+
+  // MARK: Access
 
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
     for key in path.keys {
@@ -163,147 +213,17 @@ struct BatchExecution {
     if let denial = try executor.policy.decide(caller, .read(path, query), view: view) { throw denial }
   }
 
-  private mutating func perform(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws {
-    guard case .connection(let connection, let request) = operation.origin else { return }
-    try mayRead(listen.path, listen.query, connection.session.caller)
-    let name = ListenName(path: listen.path, tag: listen.tag)
-    guard
-      connection.session.listens[name] != nil
-        || connection.session.listens.count < executor.limits.listensPerConnection
-    else {
-      throw RealtimeError(
-        .failure, "too many listens: a connection may hold \(executor.limits.listensPerConnection)")
-    }
-    if !listen.isDefault { try mayOrder(listen) }
-    if let shown = try joinByRows(listen, for: operation) {
-      change(connection, listen: name, to: listen.query)
-      steps.append(
-        .listen(connection, listen, shown, PreparedListen(isPart: true), warnings: [], request: request))
-      return
-    }
-    let value =
-      if !listen.isDefault, !listen.query.isWide,
-        executor.orders.has(listen.query.ordering, at: listen.path),
-        let node = try tree.nodeIfSmall(at: listen.path, executor.generations.limits),
-        !listen.isHashed || node.estimatedSize(of: listen.query) <= executor.generations.limits.preparedBytes
-      {
-        // The fan-out stage has the children in this order, for others.
-        OrderedLocation(node)
-      } else {
-        try self.value(
-          at: listen.path, for: operation, listen.isDefault ? nil : listen.query,
-          isHashed: listen.isHashed)
-      }
-    // What is told from now on is changes of all of it.
-    if !listen.isDefault { executor.windows.remove(listen.path, journal) }
-    change(connection, listen: name, to: listen.query)
-    let warnings = try hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]
-    steps.append(
-      .listen(
-        connection, listen, value.node,
-        .init(location: listen.isDefault ? nil : value, firstPush: operation.firstPush), warnings: warnings,
-        request: request))
+  func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
+    if executor.policy.allowsEverything(caller) { return }
+    let view = TreeAccessView(tree: tree, changes: changes, now: now)
+    if let denial = try executor.policy.decide(caller, .write(changes), view: view) { throw denial }
   }
 
-  /// Refuses a listen in one order too many: the children of its location are kept in each, and every write to them
-  /// keeps all of them up to date. By key they are in order anyway.
-  private func mayOrder(_ listen: RealtimeOperation.Listen) throws {
-    let (orders, most) = (executor.orders, executor.limits.ordersPerLocation)
-    guard listen.query.limit != nil, listen.query.ordering != .key,
-      !orders.has(listen.query.ordering, at: listen.path),
-      orders.count(at: listen.path) >= most
-    else { return }
-    throw RealtimeError(
-      .failure,
-      "too many orders: a location may be listened to with limits in \(most) at a time (ordersPerLocation)")
-  }
+  // MARK: Writing
 
-  /// Adds, replaces or removes a listen.
-  func change(_ connection: ConnectionState, listen name: ListenName, to query: QuerySpec?) {
-    let before = connection.session.listens[name]
-    journal.change(connection, listen: name, to: query)
-    executor.orders.change(name, from: before, to: query, journal)
-    if let before { executor.windows.leave(name.path, before, journal) }
-  }
-
-  /// How many listens one body decides again for callers that change; those of the first in any case.
-  static let maximumReauthorizedListens = 2_048
-
-  private mutating func authenticate(_ connection: ConnectionState, as caller: Caller) throws {
-    if connection.session.caller == caller { return }
-    let count = connection.isClosed ? 0 : connection.session.listens.count
-    // Whoever has many listens and changes its caller time and again gets one turn of a batch.
-    if mayDefer, count > 0, decidedAgain > 0, decidedAgain + count > BatchExecution.maximumReauthorizedListens {
-      throw PutOff(reason: .turn)
-    }
-    decidedAgain += count
-    journal.change(connection, \.caller, to: caller)
-    if connection.session.hasDisconnectRows { try write(caller, of: connection) }
-    if connection.isClosed { return }
-    for (name, query) in connection.session.listens {
-      do {
-        try mayRead(name.path, query, caller)
-      } catch let error as RealtimeError {
-        change(connection, listen: name, to: nil)
-        steps.append(.unlisten(connection, name, revoked: error))
-      }
-    }
-  }
-
-  // MARK: Writes
-
-  private mutating func perform(_ write: RealtimeWrite, ifHash hash: String?, for operation: RealtimeOperation) throws
-    -> OperationResult
-  {
-    let submitted =
-      try operation.checked?.get()
-      ?? WriteRequest(write, limits: executor.limits, bytes: operation.mostBytes(executor.limits))
-    var request = submitted
-    try request.resolve(in: tree, now: now)
-    try mayWrite(request.changes, operation.caller)
-    let staged = try staged(submitted, of: operation)
-    if let hash, let target = request.changes.first {
-      let current = try value(at: target.path, for: operation).node
-      guard try matches(current, hash, operation) else { return .stale(current) }
-    }
-    try apply(request.changes, staged)
-    if case .set = write { return .written(request.changes.first?.value ?? .empty) }
-    return .written(.empty)
-  }
-
-  /// What was filled in beforehand of a write.
-  ///
-  /// Writing much here would hold up everyone else, so that the operation is put off until that was done aside.
-  private mutating func staged(_ request: WriteRequest, of operation: RealtimeOperation) throws -> StagedWrite {
-    if let staged = operation.staged {
-      let staged = try staged.get()
-      guard operation.weight(without: staged) <= RowWeight.maximumCommitBytes else {
-        throw RealtimeError.writeTooBig
-      }
-      return staged
-    }
-    if operation.weight > executor.generations.limits.heavyBytes {
-      _ = try requireWriter()
-      if mayDefer { throw PutOff(reason: .staging(request)) }
-    }
-    guard operation.weight <= RowWeight.maximumCommitBytes else { throw RealtimeError.writeTooBig }
-    return StagedWrite()
-  }
-
-  /// Whether a value has the hash that a conditional write wants.
-  ///
-  /// Hashing a large value here would hold up everyone else, so that the operation is put off until that was done aside.
-  /// If the value is another one by then, the client, who wrote before it, cannot have known it: it is stale.
-  private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
-    if let verdict = operation.verdict { return verdict.matches && verdict.node == current }
-    if mayDefer, !hash.isEmpty, current.estimatedSize > executor.generations.limits.preparedBytes {
-      throw PutOff(reason: .hash(current))
-    }
-    return current.matches(hash: hash)
-  }
-
-  /// What writes, once everything has been checked and allowed.
-  mutating func requireWriter() throws -> BatchWriter {
+  /// The writer, requested once everything is checked and permitted.
+  /// - Throws: ``RealtimeError`` while the store cannot write.
+  func requireWriter() throws -> BatchWriter {
     guard let writer else {
       missedWriter = true
       throw failure
@@ -311,118 +231,80 @@ struct BatchExecution {
     return writer
   }
 
-  func mayWrite(_ changes: [(path: Path, value: Node)], _ caller: Caller) throws {
-    if executor.policy.allowsEverything(caller) { return }
-    let view = TreeAccessView(tree: tree, changes: changes, now: now)
-    if let denial = try executor.policy.decide(caller, .write(changes), view: view) { throw denial }
-  }
+  /// Records changes of the tree for the commit log.
+  ///
+  /// - Parameter changes: a value is nil if it is too large for the log.
+  func logChanges(_ changes: [(Path, Node?)]) { logged += changes }
 
-  /// Changes the tree; the changes stand in ascending order of paths, none inside another.
-  mutating func apply(_ changes: [(path: Path, value: Node)], _ staged: StagedWrite = StagedWrite()) throws {
-    let writer = try requireWriter()
-    try markIfEmpty()
-    var effective: [Change] = []
-    var emptied: [Path] = []
-    // Many changes may be of one location, about which that much has to be found out once: whether a leaf stands there
-    // that makes room for children, and, behind the last of those that are removed, whether any is left.
-    var object: Path?
-    var removed: Path?
-    var empty = EmptyRows(around: changes, fewest: executor.generations.limits.stretchedChanges)
-    // Priorities last: one may belong to a location that another change brings into being.
-    for priorities in [false, true] {
-      for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
-        let parent = priorities ? nil : change.path.parent
-        if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          let orphaned = try tree.dropOrphanedPriorities(above: place, in: writer)
-          if !orphaned.isEmpty { empty?.forget() }
-          emptied += orphaned
-          removed = nil
-        }
-        let indexed = try indexes(around: change.path)
-        let isStaged = staged.changes[position] != nil
-        let outcome =
-          if let (generation, deferred) = staged.changes[position] {
-            (
-              changed: true,
-              before: try tree.place(generation, at: change.path, change.value, deferred, in: writer)
-            )
-          } else {
-            try tree.set(change.path, to: change.value, inside: object, &empty, in: writer)
-          }
-        if isStaged { empty?.forget() }
-        if !priorities, !change.value.isEmpty { object = parent }
-        if outcome.changed {
-          if !priorities, change.value.isEmpty { removed = change.path }
-          if let indexed {
-            try keepIndexes(
-              indexed, at: change.path, isStaged ? nil : change.value,
-              hadChildren: outcome.before.map { !$0.isEmpty && !$0.isLeaf } ?? true, in: writer)
-          }
-          effective.append(Change(path: change.path, value: change.value, before: outcome.before))
-        }
-      }
-    }
-    if let removed { emptied += try tree.dropOrphanedPriorities(above: removed, in: writer) }
-    guard !effective.isEmpty else { return }
-    effective.sort { $0.path < $1.path }
-    logged += effective.map { ($0.path, $0.value) }
-    try tell(told(effective, emptied: emptied))
-  }
-
-  /// Leaves a write to the fan-out stage; its changes as listeners are told them.
-  mutating func tell(_ changes: [Change]) throws {
-    steps.append(.write(changes, windows: try follow(changes)))
-  }
-
-  /// Takes note that a location was replaced by a value that is too large for the log.
-  mutating func logReplaced(_ path: Path) { logged.append((path, nil)) }
-
-  /// Adds the log record of everything the body wrote to the tree.
+  /// Writes the log record of the batch's changes.
   func log() throws {
     guard let writer, !logged.isEmpty else { return }
-    try writer.log(ChangeLogRecord(logged).bytes, nil)
-  }
-}
-
-/// An operation that was put off.
-struct HeldOperation: Sendable {
-  enum Reason: Sendable {
-    /// It waits for the hash of this value.
-    case hash(Node)
-    /// It waits until what is large of this write is filled in.
-    case staging(WriteRequest)
-    /// It waits for what an imported value holds at these locations.
-    case values(ImportedTree, at: Path, [Path])
-    /// It waits for the value at a location, or for what is costly to find out of a value that is known.
-    case reading(Path, BackgroundRead?)
-    /// It waits for what a query shows its caller of a location.
-    case window(Path, QuerySpec, Caller)
-    /// It waits until an index is built, since its location is larger than an answer may be.
-    case index
-    /// It waits for the next batch: enough of its kind was done in this one.
-    case turn
-    /// It stands behind another of its connection.
-    case behindAnother
+    let record = ChangeLogRecord(logged).bytes
+    assert((try? ChangeLogRecord(bytes: record))?.changes.count == logged.count, "a log record decodes")
+    try writer.log(record, nil)
   }
 
-  let operation: RealtimeOperation
-  let reason: Reason
-}
-
-/// Thrown where something is needed first that takes too long in the sequencer.
-struct PutOff: Error {
-  let reason: HeldOperation.Reason
+  /// Marks an empty tree as one without priorities, once, before the first write to it.
+  func markIfEmpty() throws {
+    guard let writer, executor.mustMarkIfEmpty else { return }
+    executor.mustMarkIfEmpty = false
+    guard try tree.view.get(RowKeys.noPriorities) == nil else { return }
+    var isEmpty = true
+    try writer.scan(RowKeys.range(of: .root), reverse: false) { _, _, _ in
+      isEmpty = false
+      return false
+    }
+    if isEmpty { try writer.beginPriorities() }
+  }
 }
 
 extension RealtimeOperation {
-  /// Whether a read once is refused without an index. Clients ask for all of a location in an order of theirs.
-  fileprivate func needsIndex(_ query: QuerySpec) -> Bool { connection == nil || !query.showsAll }
-
-  /// On whose behalf the operation runs, as the sequencer knows it now.
-  var caller: Caller {
-    switch origin {
-    case .connection(let connection, _): connection.session.caller
-    case .call(let caller, _): caller
+  /// The connection and request number of an action that only connections submit.
+  fileprivate var connectionAndRequest: (connection: ConnectionState, request: Int64?) {
+    guard case .connection(let connection, let request) = origin else {
+      preconditionFailure("invariant: only connections submit this action")
     }
+    return (connection, request)
   }
+}
+
+// MARK: Handlers
+
+/// A part of the execution that handles the operations of one kind.
+protocol BatchHandler {
+  var batch: BatchExecution { get }
+}
+
+extension BatchHandler {
+  var tree: Tree { batch.tree }
+  var now: Int64 { batch.now }
+  var executor: OperationExecutor { batch.executor }
+  var journal: SessionJournal { batch.journal }
+  var limits: RealtimeLimits { batch.executor.limits }
+  var staging: StagingLimits { batch.executor.generations.limits }
+}
+
+extension BatchExecution {
+  /// Puts, merges and conditional writes.
+  var writes: WriteHandler { WriteHandler(batch: self) }
+  /// Reads of values and query windows.
+  var reads: ReadHandler { ReadHandler(batch: self) }
+  /// Starts and ends of listens.
+  var listens: ListenHandler { ListenHandler(batch: self) }
+  /// Windows that are followed by rows.
+  var rowWindows: RowWindowHandler { RowWindowHandler(batch: self) }
+  /// Changes of callers, and ends of sessions.
+  var sessions: SessionHandler { SessionHandler(batch: self) }
+  /// onDisconnect writes.
+  var disconnects: DisconnectHandler { DisconnectHandler(batch: self) }
+  /// Imported values.
+  var imports: ImportHandler { ImportHandler(batch: self) }
+  /// Rules and other settings.
+  var settings: SettingsHandler { SettingsHandler(batch: self) }
+  /// Index rows of written values.
+  var indexes: IndexMaintenance { IndexMaintenance(batch: self) }
+  /// Builds of index rows in the background.
+  var indexBuilds: IndexBuildHandler { IndexBuildHandler(batch: self) }
+  /// The form in which listeners receive changes.
+  var notifications: NotificationBuilder { NotificationBuilder(batch: self) }
 }

@@ -1,143 +1,121 @@
-// The task that takes operations from the queue to the store, and the one that carries out what follows.
+// Takes batches of operations from the queue to the store, and their results to the fan-out stage.
+//
+// The path of a put through this module:
+//
+//   1. API/RealtimeConnection, RealtimeDatabase       submit it (Sequencing/RealtimeOperation)
+//   2. Sequencing/OperationQueue                      orders it, and puts it into a batch
+//   3. Sequencing/BatchLoop, BatchRunner              run the batch as one commit of the store
+//   4. Sequencing/OperationExecutor, BatchExecution   execute it in the store's sequencer
+//   5. Sequencing/WriteHandler, WriteRequest          check it and apply it (Tree/Tree, Sequencing/BatchWriter)
+//      NotificationBuilder, ChangeLogRecord           describe it to listeners and to the commit log
+//   6. Listens/FanOut, WriteFanOut, ListenTrie        push it to listeners once durable, and answer the writer
+//
+// An operation that needs slow work leaves at step 4 and returns to step 2 with the result (Deferral/).
 //
 // Invariants
-//   1. Bodies are asked for one at a time, in the order of the queue; a batch is sequenced while those before it are
-//      being synced, so that the disk is never waited for but when it is behind.
-//   2. What follows from a batch is carried out in that order too, and only once its commit is durable. After a failed
-//      sync the store fails everything sequenced since; all of it is taken back and answered as failed.
+//   1. Batches enter the store's sequencer one at a time, in queue order; a batch is sequenced while earlier
+//      ones sync.
+//   2. The fan-out stage receives the results of batches in that order, each after its commit is durable.
+//      After a failed commit every later batch in flight fails as well; all of them are rolled back and
+//      answered with the error.
 
 import OrderedStore
 
-/// The way of one database's operations.
+/// The task that runs one database's batches.
 struct BatchLoop: Sendable {
-  /// How many batches may be in flight: one being synced, one that goes next, and one being sequenced. With more, batches
-  /// would be smaller and no sync would come sooner.
+  /// Maximum number of batches in flight: one syncs, the next waits for the disk, one is sequenced. More
+  /// would make batches smaller and no sync faster (decision 0009).
   static let maximumInFlight = 3
 
-  /// Batches that weigh more are forgotten as soon as they have arrived; lighter ones with the next batch.
-  private static let heavyBytes = 64 << 10
+  /// Heavier batches, in bytes, are released as soon as they are durable; lighter ones with the next batch.
+  private static let minimumStagedBytes = 64 << 10
 
   let queue: OperationQueue
   let runner: BatchRunner
-  private let maximumInFlight: Int
-  private let hashes: WideHashes
-  private let cleaner: Cleaner
-  private let reading: LargeReading
-  private let windows: WindowReading
+  let deferrals: DeferralRunner
+  let maximumInFlight: Int
 
-  init(
-    queue: OperationQueue, runner: BatchRunner, hashes: WideHashes, cleaner: Cleaner, reading: LargeReading,
-    maximumInFlight: Int
-  ) {
-    self.reading = reading
-    windows = WindowReading(queue, runner)
-    self.cleaner = cleaner
-    self.queue = queue
-    self.runner = runner
-    self.hashes = hashes
-    self.maximumInFlight = maximumInFlight
-  }
-
-  /// Runs until the queue is closed and empty, and everything is delivered.
+  /// Runs until the queue is closed and empty, and every result is delivered.
   func run() async {
-    let (stream, stage) = AsyncStream.makeStream(of: Flight.self)
+    let (stream, stage) = AsyncStream.makeStream(of: BatchInFlight.self)
     let fanOut = Task {
       let fanOut = FanOut()
-      for await flight in stream { fanOut.run(await flight.steps.value()) }
+      var published = 0
+      for await batch in stream {
+        let steps = await batch.steps.value()
+        published += 1
+        precondition(batch.number == published, "invariant: batches are published in their order")
+        precondition(batch.outcome.known != nil, "invariant: a batch is published after its commit ended")
+        fanOut.run(steps)
+      }
     }
-    var first = await begin(stage)
-    var flights: [Flight] = []
+    var number = 0
+    var first = await runBeforeFirstWrite(stage, &number)
+    var inFlight: [BatchInFlight] = []
     while true {
-      if flights.count >= maximumInFlight { _ = await flights[0].outcome.value() }
-      await settle(&flights)
-      guard let batch = first.isEmpty ? await queue.next() : first else { break }
+      if inFlight.count >= maximumInFlight { _ = await inFlight[0].outcome.value() }
+      await removeFinished(&inFlight)
+      guard let operations = first.isEmpty ? await queue.next() : first else { break }
       first = []
-      if batch.isEmpty { continue }
+      if operations.isEmpty { continue }
       let isHeavy =
-        batch.reduce(0) { $0 + $1.weight } > BatchLoop.heavyBytes
-        || batch.contains { $0.largeRead != nil || $0.window != nil }
-      let flight = runner.start(batch) { [queue] hasFailed in if hasFailed || isHeavy { queue.wake() } }
-      flights.append(flight)
-      stage.yield(flight)
-      if let pass = await flight.sequenced.value() {
-        putOff(pass.held)
-        if pass.hasGarbage {
-          // It looks at what is durable.
-          Task { [cleaner] in
-            _ = await flight.outcome.value()
-            cleaner.wake()
+        operations.reduce(0) { $0 + $1.weight } > BatchLoop.minimumStagedBytes
+        || operations.contains { $0.results.location != nil || $0.results.window != nil }
+      number += 1
+      let batch = runner.start(number, operations) { [queue] hasFailed in
+        if hasFailed || isHeavy { queue.wake() }
+      }
+      inFlight.append(batch)
+      precondition(inFlight.count <= maximumInFlight, "invariant: batches in flight are bounded")
+      stage.yield(batch)
+      if let result = await batch.sequenced.value() {
+        deferrals.start(result.deferred)
+        if result.hasGarbage {
+          // The cleaner reads durable rows only.
+          Task { [deferrals] in
+            _ = await batch.outcome.value()
+            deferrals.cleaner.wake()
           }
         }
       } else {
-        // Nothing may overtake what has to be tried again.
-        await runner.recover(flights)
-        flights = []
+        // No later batch may overtake operations that run again.
+        await runner.recover(inFlight)
+        inFlight = []
       }
     }
-    for flight in flights { _ = await flight.outcome.value() }
-    await settle(&flights)
+    for batch in inFlight { _ = await batch.outcome.value() }
+    await removeFinished(&inFlight)
     stage.finish()
     await fanOut.value
   }
 
-  /// Carries out what comes while nothing was ever written. The operations from the first that may write on, once there
-  /// are rows for them; none at the queue's end.
-  private func begin(_ stage: AsyncStream<Flight>.Continuation) async -> [RealtimeOperation] {
+  /// Executes operations while the database has no rows.
+  ///
+  /// - Returns: the operations from the first write on, once rows exist; none at the end of the queue.
+  private func runBeforeFirstWrite(
+    _ stage: AsyncStream<BatchInFlight>.Continuation, _ number: inout Int
+  ) async -> [RealtimeOperation] {
     while runner.rows.current == nil {
-      guard let batch = await queue.next() else { break }
-      let (steps, rest) = await runner.begin(batch)
-      let flight = Flight([])
-      flight.finish(.success(steps))
-      stage.yield(flight)
-      if !rest.isEmpty { return rest }
+      guard let operations = await queue.next() else { break }
+      let (steps, remaining) = await runner.runWithoutRows(operations)
+      number += 1
+      let batch = BatchInFlight(number, [])
+      batch.finish(.success(steps))
+      stage.yield(batch)
+      if !remaining.isEmpty { return remaining }
     }
     return []
   }
 
-  /// Forgets flights that have arrived, and sees to those that failed.
-  private func settle(_ flights: inout [Flight]) async {
-    while let first = flights.first, let outcome = first.outcome.known {
+  /// Removes batches whose commits have ended, and recovers from a failed one.
+  private func removeFinished(_ inFlight: inout [BatchInFlight]) async {
+    while let first = inFlight.first, let outcome = first.outcome.known {
       if case .failure = outcome {
-        await runner.recover(flights)
-        flights = []
+        await runner.recover(inFlight)
+        inFlight = []
         return
       }
-      flights.removeFirst()
-    }
-  }
-
-  /// Has done aside what operations wait for, and lets others pass meanwhile.
-  private func putOff(_ held: [HeldOperation]) {
-    guard !held.isEmpty else { return }
-    queue.hold(held.map(\.operation))
-    queue.releaseSkipped(
-      held.compactMap { first in
-        if case .turn = first.reason { first.operation } else { nil }
-      })
-    for first in held {
-      switch first.reason {
-      case .hash(let node): hashes.examine(first, node) { [queue] in queue.release($0) }
-      case .staging(let request):
-        Task { [queue, runner, cleaner] in
-          var operation = first.operation
-          operation.staged = await runner.stage(request, cleaner)
-          queue.release(operation)
-        }
-      case .values(let imported, let path, let places):
-        Task { [queue, runner] in queue.release(await runner.read(first.operation, imported, path, places)) }
-      case .reading(let path, let read): reading.add(first.operation, path, read)
-      case .window(let path, let query, let caller): windows.add(first.operation, path, query, caller)
-      case .index:
-        Task { [queue] in
-          try? await Task.sleep(for: .milliseconds(100))
-          var operation = first.operation
-          operation.isTooLarge = true
-          operation.backgroundReads = 0
-          operation.largeRead = queue.isClosed ? .failure(LargeReading.abandoned) : nil
-          queue.release(operation)
-        }
-      case .turn, .behindAnother: break
-      }
+      inFlight.removeFirst()
     }
   }
 }

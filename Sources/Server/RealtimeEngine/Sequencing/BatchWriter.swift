@@ -1,23 +1,23 @@
-// The store's sequenced state as a pass uses it: the rows of the tree under their own keys, wherever they lie, and it
-// remembers whether rows were cleared.
+// Writes the rows of a batch: translates keys of the tree to the rows of relocated subtrees, and marks
+// batches that cleared rows.
 //
-// Why that matters: after a body has ended the store still reads what its clears replace, and refuses the commit if it
-// cannot. The next body is under way before anyone is told, so that it has to find out by itself: a pass that cleared
-// rows leaves a mark, and the next one looks whether the mark is there (see `OperationExecutor`).
+// After a batch has executed, the store still reads the rows that the batch cleared, and rejects the commit
+// if it cannot. The next batch executes before anyone learns of the rejection. A batch that cleared rows
+// therefore writes a mark with its version, and the next batch checks for the mark (see `OperationExecutor`).
 
 import OrderedStore
 
-/// A sequenced state that is watched.
-final class BatchWriter: Sequenced {
-  private let base: any Sequenced
+/// The writer of one batch, over the store's sequenced transaction.
+final class BatchWriter: SequencedTransaction {
+  private let base: any SequencedTransaction
   private let state: GenerationState
   private let journal: SessionJournal
   private var hasCleared = false
   private var priorities = PriorityMarks()
-  /// Whether rows were left behind that nobody sees any more.
+  /// Whether the batch left rows for the cleaner to remove.
   private(set) var hasGarbage = false
 
-  init(_ base: any Sequenced, _ state: GenerationState, _ journal: SessionJournal) {
+  init(_ base: any SequencedTransaction, _ state: GenerationState, _ journal: SessionJournal) {
     self.base = base
     self.state = state
     self.journal = journal
@@ -28,7 +28,7 @@ final class BatchWriter: Sequenced {
 
   private var view: GenerationView { GenerationView(base: base, generations: state.current) }
 
-  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(state.current.stored(key)) }
+  func get(_ key: [UInt8]) throws -> VersionedValue? { try base.get(state.current.physicalKey(key)) }
 
   func scan(
     _ range: KeyRange, reverse: Bool,
@@ -39,15 +39,15 @@ final class BatchWriter: Sequenced {
 
   func set(_ key: [UInt8], _ value: StoredValue) throws {
     try note(key, value)
-    try base.set(state.current.stored(key), value)
+    try base.set(state.current.physicalKey(key), value)
   }
 
   func insert(_ key: [UInt8], _ value: StoredValue) throws {
     try note(key, value)
-    try base.insert(state.current.stored(key), value)
+    try base.insert(state.current.physicalKey(key), value)
   }
 
-  /// Takes note of a row that brings a priority into the tree.
+  /// Records a row that adds a priority to the tree.
   private func note(_ key: [UInt8], _ value: StoredValue) throws {
     guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
       return
@@ -55,12 +55,12 @@ final class BatchWriter: Sequenced {
     try priorities.mark(parent, .children, in: base)
   }
 
-  /// Takes note of an empty tree.
+  /// Marks an empty tree as one without priorities.
   func beginPriorities() throws { try priorities.begin(in: base) }
 
   func clear(_ key: [UInt8]) throws {
     hasCleared = true
-    try base.clear(state.current.stored(key))
+    try base.clear(state.current.physicalKey(key))
   }
 
   func clear(_ range: KeyRange) throws {
@@ -68,7 +68,7 @@ final class BatchWriter: Sequenced {
     guard !state.current.isEmpty, range.start.first == RowKeys.tree else { return try base.clear(range) }
     var rest: KeyRange? = range
     while let current = rest {
-      let (run, next) = state.current.run(current)
+      let (run, next) = state.current.contiguousRange(current)
       try base.clear(run.range)
       rest = next.map { KeyRange(start: $0, end: range.end) }
     }
@@ -78,7 +78,7 @@ final class BatchWriter: Sequenced {
 
   func reserveCommitVersion() { base.reserveCommitVersion() }
 
-  /// Leaves the mark, if rows were cleared; whether it did.
+  /// Writes the mark if rows were cleared; returns whether it did.
   func mark() throws -> Bool {
     if hasCleared { try base.set(RowKeys.mark, []) }
     return hasCleared
@@ -88,44 +88,47 @@ final class BatchWriter: Sequenced {
 // MARK: Generations
 
 extension BatchWriter {
-  /// The keys of a location's rows; nil if they are too many to be cleared at once.
+  /// The keys of a location's rows; nil if they are too many for one commit to clear.
   ///
-  /// - Parameter empty: hears what lies behind them.
-  func rows(at prefix: [UInt8], _ empty: inout EmptyRows?) throws -> [[UInt8]]? {
+  /// - Parameter empty: learns which keys after them have no rows.
+  func rows(at prefix: [UInt8], _ gap: inout RowGap?) throws -> [[UInt8]]? {
     var rows: [[UInt8]] = []
     var bytes = 0
-    var isWhole = true
+    var isComplete = true
     var next: [UInt8]?
     var range = KeyRange(prefix: prefix)
-    if let limit = empty?.limit { range.end = limit }
+    if let limit = gap?.limit { range.end = limit }
     try scan(range, reverse: false) { key, _, _ in
       guard key.starts(with: prefix) else {
         next = Array(key)
         return false
       }
       bytes += key.count
-      isWhole = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
-      if isWhole { rows.append(Array(key)) }
-      return isWhole
+      isComplete = rows.count < state.limits.clearedRows && bytes <= state.limits.clearedBytes
+      if isComplete { rows.append(Array(key)) }
+      return isComplete
     }
-    if isWhole, let limit = empty?.limit, let behind = KeyRange.successor(ofPrefix: prefix) {
-      empty?.learn(
-        from: rows.isEmpty ? prefix : behind, to: next ?? limit, endsWithRow: next != nil)
+    if isComplete, let limit = gap?.limit, let after = KeyRange.successor(ofPrefix: prefix) {
+      gap?.record(
+        from: rows.isEmpty ? prefix : after, to: next ?? limit, endsWithRow: next != nil)
     } else {
-      empty?.forget()
+      gap?.forget()
     }
-    return isWhole ? rows : nil
+    return isComplete ? rows : nil
   }
 
-  /// Removes every row of a location: these at once; of many, where they are not given, only what shows them.
+  /// Removes every row of a location.
+  ///
+  /// - Parameter rows: its rows; nil if they are too many. The location then gets an empty generation, and
+  ///   the cleaner removes the rows.
   func clearLocation(_ prefix: [UInt8], _ rows: [[UInt8]]?) throws {
     guard let rows else { return try begin(state.nextNumber(commitVersion), at: prefix) }
     for row in rows { try clear(row) }
   }
 
-  /// Puts a generation that was filled before into the place of a location's rows.
+  /// Replaces a location's rows by those of a staged generation.
   func place(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
-    try clear(RowKeys.garbage(generation.number))
+    try clear(RowKeys.pendingDelete(generation.number))
     if generation.hasPriority {
       if let parent = RowKeys.parent(prefix) { try priorities.mark(parent, .children, in: base) }
       try priorities.mark(prefix[...], .everything, in: base)
@@ -133,23 +136,23 @@ extension BatchWriter {
     try begin(generation.number, at: prefix)
   }
 
-  /// Has a location's rows be those of a generation from now on; leaves those it had to be cleared.
+  /// Maps a location to a generation, and leaves its earlier rows to the cleaner.
   private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
     let replaced = Array(state.current.within(prefix))
     for old in replaced {
-      try discard(KeyRange(prefix: old.stored), old.number)
+      try discard(KeyRange(prefix: old.physicalPrefix), old.number)
       if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
     }
-    // A location that was begun anew before has nothing left under its own keys, or it is garbage already.
-    if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.stored(prefix))) }
+    // If the location had a generation, the rows under its own keys are garbage already.
+    if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.physicalKey(prefix))) }
     try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
     try base.set(RowKeys.generationStamp, RowKeys.bigEndian(number))
-    state.change(journal) { $0.begin(SubtreeGeneration(prefix: prefix, number: number)) }
+    state.change(journal) { $0.install(SubtreeGeneration(prefix: prefix, number: number)) }
   }
 
-  /// Leaves rows to be cleared, if there are any.
+  /// Leaves rows to the cleaner, if there are any.
   ///
-  /// - Parameter number: that of the generation that they are; nil for others.
+  /// - Parameter number: the number of their generation; nil for rows outside generations.
   private func discard(_ range: KeyRange, _ number: UInt64? = nil) throws {
     var isEmpty = true
     try base.scan(range, reverse: false) { _, _, _ in
@@ -159,20 +162,21 @@ extension BatchWriter {
     guard !isEmpty else { return }
     hasGarbage = true
     let number = try number ?? state.nextNumber(commitVersion)
-    try base.set(RowKeys.garbage(number), GenerationRows.encode(range))
+    try base.set(RowKeys.pendingDelete(number), GenerationRows.encode(range))
   }
 
-  /// Forgets generations that hold no rows, at most so many; to be called while nothing waits to be cleared. Whether
-  /// there may be more.
-  func forgetEmptyGenerations(atMost most: Int = 256) throws -> Bool {
+  /// Removes the entries of generations without rows, while the cleaner has nothing left to remove.
+  ///
+  /// - Returns: whether there may be more of them.
+  func forgetEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
     var isIdle = true
-    try base.scan(RowKeys.garbage, reverse: false) { _, _, _ in
+    try base.scan(RowKeys.pendingDeletes, reverse: false) { _, _, _ in
       isIdle = false
       return false
     }
     guard isIdle else { return false }
     var forgotten = 0
-    for generation in state.current.all where forgotten < most {
+    for generation in state.current.all where forgotten < maximum {
       var isEmpty = true
       try scan(KeyRange(prefix: generation.prefix), reverse: false) { _, _, _ in
         isEmpty = false
@@ -186,6 +190,6 @@ extension BatchWriter {
     if forgotten > 0 {
       try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
     }
-    return forgotten == most
+    return forgotten == maximum
   }
 }

@@ -1,23 +1,24 @@
-// The log record of a commit: which locations were replaced, and by what, so that another process can follow.
+// Encodes the log record of a commit: the replaced locations with their new values, so that another process
+// can follow.
 //
-//   0x01, the number of changes, for each its path and value    the usual form
-//   0x02, the number of changes, for each its path              when the values are too large to be logged twice:
-//                                                               whoever follows reads the locations
+//   0x01, number of changes, for each its path and value    the usual form
+//   0x02, number of changes, for each its path              for values too large to be logged: followers read
+//                                                           the locations
 
 import OrderedStore
 import RealtimeModel
 
-/// The changes of one commit, in order.
+/// The log record of one commit: its changes, in order.
 struct ChangeLogRecord {
-  /// Values beyond so many bytes are left out.
-  static let mostBytes = 1 << 20
+  /// Maximum bytes of JSON in the values of a record; beyond them the values are left out.
+  static let maximumValueBytes = 1 << 20
 
   let changes: [(path: Path, value: Node?)]
 
-  /// - Parameter changes: what was replaced, and by what where that is small enough to be known.
+  /// - Parameter changes: the replaced locations; a value is nil if it is too large to be in memory.
   init(_ changes: [(Path, Node?)]) {
-    let size = changes.reduce(0) { $0 + ($1.1?.estimatedSize ?? ChangeLogRecord.mostBytes + 1) }
-    self.changes = changes.map { ($0.0, size <= ChangeLogRecord.mostBytes ? $0.1 : nil) }
+    let size = changes.reduce(0) { $0 + ($1.1?.estimatedSize ?? ChangeLogRecord.maximumValueBytes + 1) }
+    self.changes = changes.map { ($0.0, size <= ChangeLogRecord.maximumValueBytes ? $0.1 : nil) }
   }
 
   var bytes: [UInt8] {
@@ -31,12 +32,12 @@ struct ChangeLogRecord {
     return [hasValues ? 0x01 : 0x02] + encoder.bytes
   }
 
-  /// Reads a record.
+  /// Decodes a record.
   init(bytes: [UInt8]) throws {
     changes = try bytes.withUnsafeBytes { raw in
       var decoder = NodeDecoder(raw)
       let form = try decoder.byte()
-      guard form == 0x01 || form == 0x02 else { throw NodeDecoder.damaged }
+      guard form == 0x01 || form == 0x02 else { throw NodeDecoder.corrupted }
       return try (0..<(try decoder.count())).map { _ in
         (try decoder.path(), form == 0x01 ? try decoder.node() : nil)
       }

@@ -14,8 +14,8 @@ struct Change: Sendable {
 
 /// A step of the fan-out stage.
 enum FanOutStep: Sendable {
-  /// A write took effect: its changes in ascending order of paths, none inside another; and for locations that are followed
-  /// by rows, the changes of what somebody sees of them.
+  /// A write took effect: its changes in ascending order of paths, none inside another; and for locations
+  /// that are followed by rows, the changes of what somebody sees of them.
   case write([Change], windows: [Path: [WindowChange]])
   /// A location that was followed by rows is followed as a whole; with its value.
   case whole(Path, Node)
@@ -32,12 +32,13 @@ enum FanOutStep: Sendable {
 
 /// What was found out of a large value beside the sequencer and the fan-out stage.
 struct PreparedListen: Sendable {
-  /// The location with its children in the order of the listen's query, and its window if that may be wide or was hashed.
+  /// The location with its children in the order of the listen's query, and its window if that may be wide or
+  /// was hashed.
   var location: OrderedLocation?
   /// How the listen starts on a value or a window that may have changed since.
-  var firstPush: ListenAnswer.Prepared?
+  var firstPush: InitialListenData.Prepared?
   /// Whether the value has only children that somebody sees, and what is told of the location is of those.
-  var isPart = false
+  var isPartial = false
 }
 
 /// The answer to an operation.

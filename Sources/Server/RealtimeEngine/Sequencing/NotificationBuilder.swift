@@ -1,30 +1,34 @@
-// What listeners are told of a write, beyond the places and values it names.
+// Builds the notifications of a write: the changes in the form in which listeners receive them.
 //
-// Clients apply the places of one message one after the other, in orders of their own: at the listened location those
-// that have a value first, elsewhere by the text of their keys, priorities among them. Where a location has nothing in
-// between, its priority is gone. So a location with a priority that keeps nothing over the write is told whole. Its value
-// is then all from the write, and no larger: it is put together from what the write brings, and only the priorities of the
-// locations above that are looked up.
+// Clients apply the paths of one message one by one, in an order of their own: at the listened location paths
+// with a value first, elsewhere in the order of their keys as strings, priorities among them. A client drops
+// the priority of a location that is empty in between. A location with a priority that keeps no child over
+// the write is therefore sent as one complete value. That value comes entirely from the write. Only the
+// priorities of the locations above it are read.
 //
-// A write that removes nothing and sets no priority beside other places needs none of this, and nothing is looked up.
+// Writes without a removal, and without a priority among several paths, are sent unchanged and need no reads.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
-  /// The changes as listeners are told them.
+/// Builds the notifications of a write.
+struct NotificationBuilder: BatchHandler {
+  let batch: BatchExecution
+
+  /// The changes as listeners receive them.
   ///
   /// - Parameters:
-  ///   - changes: in ascending order of paths, none inside another; already carried out.
-  ///   - emptied: the locations that lost their last child meanwhile.
-  func told(_ changes: [Change], emptied: [Path]) throws -> [Change] {
+  ///   - changes: in ascending order of paths, none inside another, and already in the tree.
+  ///   - emptied: the locations that lost their last child.
+  func notifications(for changes: [Change], emptied: [Path]) throws -> [Change] {
     guard changes.count > 1, changes.contains(where: { $0.isRemoval || $0.path.isPriority }),
       try mayHavePriorities()
     else { return changes }
     return try widened(changes, emptied)
   }
 
-  /// Replaces the changes below each location with a priority that keeps nothing by one of the location as it is now.
+  /// Replaces the changes inside a location by one of the complete location, where its priority would get
+  /// lost.
   private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
     var places: Set<Path> = []
     var known: [Path: Bool] = [:]
@@ -38,15 +42,15 @@ extension BatchExecution {
     for place in places.sorted(by: { $0.count < $1.count }) {
       if isInside(place, chosen) { continue }
       let inside = range(of: place, in: changes)
-      let told = changes[inside]
-      guard told.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
-        told.reduce(0, { $0 + $1.value.estimatedSize }) < executor.limits.responseBytes / 2,
-        try !keepsAnything(place, besides: told)
+      let candidates = changes[inside]
+      guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
+        candidates.reduce(0, { $0 + $1.value.estimatedSize }) < limits.responseBytes / 2,
+        try !keepsAnything(place, besides: candidates)
       else { continue }
-      wholes.append((inside, Change(path: place, value: try value(of: place, from: told), before: nil)))
+      wholes.append((inside, Change(path: place, value: try value(of: place, from: candidates), before: nil)))
       chosen.insert(place)
     }
-    // Put together once: one by one each would move all that stands behind it.
+    // Built in one pass: single replacements would each move the rest of the array.
     var widened: [Change] = []
     var next = 0
     for (inside, change) in wholes.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
@@ -57,11 +61,11 @@ extension BatchExecution {
     return widened + changes[next...]
   }
 
-  /// The value of a location in which nothing lies but what these changes have put there.
+  /// The value of a location whose content comes entirely from these changes.
   private func value(of place: Path, from changes: ArraySlice<Change>) throws -> Node {
     if let known = tree.cache?.node(at: place) { return known }
     var value = Node.empty
-    // The locations from the place down to what was put in last, which may have priorities.
+    // The locations from `place` down to the last change, which may have priorities.
     var way: [Path] = []
     for change in changes where !change.value.isEmpty && !change.path.isPriority {
       value = value.setting(Path(keys: Array(change.path.keys.dropFirst(place.count))), to: change.value)
@@ -70,14 +74,14 @@ extension BatchExecution {
         way.append(Path(keys: Array(change.path.keys.prefix(count))))
         guard let location = way.last, let priority = try tree.objectPriority(at: location) else { continue }
         let relative = Path(keys: Array(location.keys.dropFirst(place.count)))
-        // Something lies there by now, or the priority would not be kept.
+        // The location has a value by now: `value` keeps its priority.
         value = value.setting(relative, to: value.descendant(relative).with(priority: priority))
       }
     }
     return value
   }
 
-  /// Whether a location lies below one of some.
+  /// Whether a location lies below one of several.
   private func isInside(_ place: Path, _ others: Set<Path>) -> Bool {
     guard !others.isEmpty else { return false }
     var above = place.parent
@@ -88,7 +92,7 @@ extension BatchExecution {
     return false
   }
 
-  /// The changes at or below a location; they stand together.
+  /// The range of the changes at or below a location.
   private func range(of place: Path, in changes: [Change]) -> Range<Int> {
     var (low, high) = (0, changes.count)
     while low < high {
@@ -100,7 +104,7 @@ extension BatchExecution {
     return low..<end
   }
 
-  /// Whether something lies in a location that none of these changes has put there.
+  /// Whether a location has a value that none of these changes wrote.
   private func keepsAnything(_ place: Path, besides changes: ArraySlice<Change>) throws -> Bool {
     let rows = changes.filter { !$0.path.isPriority }.map { RowKeys.row(of: $0.path) }
     var start = RowKeys.row(of: place)
@@ -114,7 +118,7 @@ extension BatchExecution {
     return try hasValue(KeyRange(start: start, end: end))
   }
 
-  /// Whether a row lies in a range that is not that of a priority.
+  /// Whether a range has a row that is not a priority.
   private func hasValue(_ range: KeyRange) throws -> Bool {
     var found = false
     try tree.view.scan(range, reverse: false) { key, _, _ in
@@ -124,12 +128,12 @@ extension BatchExecution {
     return found
   }
 
-  /// The locations above a place that have priorities, from the root down.
+  /// The locations above a path that have priorities, from the root down.
   private func prioritized(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
     var found: [Path] = []
     for count in 0..<path.count {
       let place = Path(keys: Array(path.keys.prefix(count)))
-      // Something was removed below it: it is, or was, an object.
+      // A value was removed below it: the location is, or was, an object.
       let has = try known[place] ?? (tree.objectPriority(at: place) != nil)
       known[place] = has
       if has { found.append(place) }
@@ -137,7 +141,7 @@ extension BatchExecution {
     return found
   }
 
-  /// Whether there may be a priority anywhere.
+  /// Whether the tree may have a priority.
   private func mayHavePriorities() throws -> Bool {
     guard try tree.view.get(RowKeys.noPriorities) != nil else { return true }
     if try tree.view.get(RowKeys.row(of: Path.root.child(.priority))) != nil { return true }
@@ -151,6 +155,6 @@ extension BatchExecution {
 }
 
 extension Change {
-  /// Whether a value went, and not a priority alone.
+  /// Whether a value, not only a priority, was removed.
   var isRemoval: Bool { value.isEmpty && !path.isPriority }
 }

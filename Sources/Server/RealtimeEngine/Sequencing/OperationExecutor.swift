@@ -1,176 +1,186 @@
-// Executes operations in their one order, inside the store's sequenced bodies: checks them, decides access, reads and
-// changes the tree, and leaves for the fan-out stage what follows from each.
+// Executes operations of one database in the store's sequencer, and owns the in-memory state that belongs to
+// the sequenced order: sessions, cached subtrees, relocated subtrees, and windows that are followed by rows.
 //
 // Invariants
-//   1. Everything here happens in sequenced bodies, one at a time, on durable plus in-flight state; what it leaves is
-//      handed on only when that state is durable.
-//   2. An operation that fails leaves nothing but its error.
-//   3. A pass whose commit failed leaves nothing in memory: sessions are rolled back by its journal, the cache is
-//      emptied, before anything else runs.
+//   1. Batches execute one at a time, on durable plus in-flight rows. Their results leave the executor only;
+//      the batch loop publishes them once the rows are durable.
+//   2. A failed operation leaves nothing but its error.
+//   3. A batch whose commit failed leaves nothing in memory: its journal rolls sessions back, and the cache
+//      is emptied, before anything else executes.
 
 import OrderedStore
 import RealtimeModel
 
+/// The result of one batch.
+struct BatchResult: Sendable {
+  var steps: [FanOutStep]
+  /// The operations that left the batch, deferred or blocked, in batch order.
+  var deferred: [RealtimeOperation] = []
+  /// The other operations.
+  var executed: [RealtimeOperation] = []
+  /// Whether the batch left rows for the cleaner to remove.
+  var hasGarbage = false
+}
+
 /// The sequenced side of one database.
 ///
-/// `@unchecked Sendable`: touched in sequenced bodies only, which the store runs one at a time, and between them only
-/// by the one task that issues them, while none runs.
+/// `@unchecked Sendable`: batches touch it, which the store executes one at a time, and between batches the
+/// one task that issues them.
 final class OperationExecutor: @unchecked Sendable {
-  /// What a pass over a batch leaves.
-  struct BatchResult: Sendable {
-    var steps: [FanOutStep]
-    /// What was put off, and the rest.
-    var held: [HeldOperation] = []
-    var executed: [RealtimeOperation] = []
-    /// Whether it left rows to be cleared in the background.
-    var hasGarbage = false
-  }
-
   let policy: any AccessPolicy
   let limits: RealtimeLimits
   let rules = RulesCache()
   let generations: GenerationState
   let orders = ListenedOrders()
   let windows = WindowedLocations()
-  /// Told when there are index rows to be built.
-  let indexWork: @Sendable () -> Void
-  /// Told of locations that can no longer be followed by rows.
-  let wholeWanted: @Sendable (Path) -> Void
-  /// Whether nobody has looked yet whether the tree is empty: see ``SequencedBody/lookForPriorities()``.
-  var mustLookForPriorities = true
+  /// Receives the events of index builds and row windows, inside the batch that causes them.
+  let events: ExecutorEvents
+  /// Whether the next write checks for an empty tree: see ``BatchExecution/markIfEmpty()``.
+  var mustMarkIfEmpty = true
   private let cache: TreeCache
   private var sessions: [String: ConnectionState] = [:]
-  /// The last pass, if its body ended and its commit may have been refused even so: see ``PassWriter``.
+  /// The last batch, if its commit may have been rejected after its execution: see ``BatchWriter``.
   private var unconfirmed: (version: Version, journal: SessionJournal)?
 
   init(
     policy: any AccessPolicy, limits: RealtimeLimits, cacheBytes: Int, staging: StagingLimits = .standard,
-    indexWork: @escaping @Sendable () -> Void = {},
-    wholeWanted: @escaping @Sendable (Path) -> Void = { _ in }
+    events: ExecutorEvents = ExecutorEvents()
   ) {
-    self.wholeWanted = wholeWanted
+    self.events = events
     generations = GenerationState(staging)
-    self.indexWork = indexWork
     self.policy = policy
     self.limits = limits
     cache = TreeCache(budget: cacheBytes)
   }
 
-  /// Runs operations in order in one sequenced body, and logs what they wrote.
+  /// Executes operations in order as one batch, and logs their changes.
   ///
-  /// - Parameter mayHold: whether operations that would take long may be put off.
-  /// - Throws: only what makes the whole body fail: errors of the store. Everything is as it was before, then.
+  /// - Parameter mayDefer: whether operations that need slow work may leave the batch.
+  /// - Throws: errors of the store, which fail the complete batch. The executor's state is as before, then.
   func run(
-    _ operations: [RealtimeOperation], in writer: any Sequenced, _ journal: SessionJournal, mayDefer: Bool
+    _ operations: [RealtimeOperation], in writer: any SequencedTransaction, _ journal: SessionJournal,
+    mayDefer: Bool
   ) throws -> BatchResult {
-    var held: Set<Int> = []
-    var pass = try run(in: writer, journal, mayDefer: mayDefer) { body in
-      for operation in operations where operation.isThrottled {
-        body.maximumTimesSkipped = max(body.maximumTimesSkipped, operation.timesSkipped)
-      }
+    var deferred: Set<Int> = []
+    var result = try run(in: writer, journal, mayDefer: mayDefer) { batch in
+      batch.maximumTimesSkipped = operations.lazy.filter(\.isThrottled).map(\.timesSkipped).max() ?? 0
       for (position, operation) in operations.enumerated() {
-        let before = body.held.count
-        try body.run(operation)
-        if body.held.count > before { held.insert(position) }
+        let before = batch.deferred.count
+        try batch.run(operation)
+        if batch.deferred.count > before { deferred.insert(position) }
       }
     }
-    pass.executed =
-      held.isEmpty ? operations : operations.indices.filter { !held.contains($0) }.map { operations[$0] }
-    return pass
+    result.executed =
+      deferred.isEmpty
+      ? operations : operations.indices.filter { !deferred.contains($0) }.map { operations[$0] }
+    precondition(
+      result.executed.count + result.deferred.count == operations.count,
+      "invariant: a batch executes or defers each operation once")
+    return result
   }
 
-  /// Runs something in a sequenced body, and logs what it wrote.
+  /// Runs work as one batch, and logs its changes.
   func run(
-    in writer: any Sequenced, _ journal: SessionJournal, mayDefer: Bool = false,
-    _ work: (inout BatchExecution) throws -> Void
+    in writer: any SequencedTransaction, _ journal: SessionJournal, mayDefer: Bool = false,
+    _ work: (BatchExecution) throws -> Void
   ) throws -> BatchResult {
     try confirmLast(in: writer)
     let writer = BatchWriter(writer, generations, journal)
-    var body = BatchExecution(
+    let batch = BatchExecution(
       tree: Tree(view: writer, cache: cache, limits: limits), writer: writer,
       now: Int64(writer.commitVersion.microseconds / 1000), executor: self, journal: journal,
       mayDefer: mayDefer)
     do {
-      try work(&body)
-      try body.log()
+      try work(batch)
+      try batch.log()
       unconfirmed = try writer.mark() ? (writer.commitVersion, journal) : nil
     } catch {
       rollBack([journal])
       throw error
     }
-    return BatchResult(steps: body.steps, held: body.held, hasGarbage: writer.hasGarbage)
+    return BatchResult(steps: batch.steps, deferred: batch.deferred, hasGarbage: writer.hasGarbage)
   }
 
-  /// Finds out whether the last pass was committed, and takes it back if it was not.
+  /// Checks whether the last batch was committed, and rolls it back if not.
   private func confirmLast(in view: any ReadView) throws {
     guard let last = unconfirmed else { return }
     if try view.get(RowKeys.mark)?.writtenAt != last.version { rollBack([last.journal]) }
     unconfirmed = nil
   }
 
-  /// Carries out a read outside any connection, beside the sequencer: touches nothing but the policy and the limits.
-  /// Nothing is left of a read that is too large for one look at the store.
-  func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
-    var body = BatchExecution(
-      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), executor: self, journal: SessionJournal(), mayDefer: true)
-    try body.run(operation)
-    return body.steps
-  }
+  // MARK: Alongside the sequencer
 
-  /// Decides whether a caller may read a location, beside the sequencer.
-  /// - Throws: ``RealtimeError``, or what the view throws.
-  func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
-    let body = BatchExecution(
-      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), executor: self, journal: SessionJournal())
-    try body.mayRead(path, query, caller)
-  }
-
-  /// Runs what does not write while the store cannot; writes are answered with the store's error.
+  /// Executes a read outside any connection, on durable rows. Uses the policy and the limits only.
   ///
-  /// - Parameter journal: of an earlier attempt at the same: reads may be run again from the start.
+  /// - Returns: no steps if the read is too large for one call of the store.
+  func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
+    let batch = try readOnly(view, mayDefer: true)
+    try batch.run(operation)
+    return batch.steps
+  }
+
+  /// Checks that a caller may read a location.
+  /// - Throws: ``RealtimeError``, or an error of the view.
+  func mayRead(_ path: Path, _ caller: Caller, _ query: QuerySpec = .default, in view: any ReadView) throws {
+    try readOnly(view).mayRead(path, query, caller)
+  }
+
+  // MARK: Without a writer
+
+  /// Executes operations while the store cannot write: writes fail with its error.
+  ///
+  /// - Parameter journal: the journal of an earlier attempt: reads may run again from the start.
   func run(
-    _ operations: [RealtimeOperation], reading view: any ReadView, failure: RealtimeError, _ journal: SessionJournal
+    _ operations: [RealtimeOperation], reading view: any ReadView, failure: RealtimeError,
+    _ journal: SessionJournal
   ) throws -> [FanOutStep] {
     journal.rollBack()
-    var body = BatchExecution(
-      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal, failure: failure)
-    for operation in operations { try body.run(operation) }
-    return body.steps
+    let batch = try readOnly(view, journal, failure: failure)
+    for operation in operations { try batch.run(operation) }
+    return batch.steps
   }
 
-  /// Runs one operation where no rows are yet; nil if it was allowed to write, which needs them.
+  /// Executes one operation on a database without rows; returns nil for a permitted write, which needs them.
   func attempt(_ operation: RealtimeOperation, on view: any ReadView) throws -> [FanOutStep]? {
     let journal = SessionJournal()
-    var body = BatchExecution(
-      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
-      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal)
-    try body.run(operation)
-    guard body.missedWriter else { return body.steps }
+    let batch = try readOnly(view, journal)
+    try batch.run(operation)
+    guard batch.missedWriter else { return batch.steps }
     journal.rollBack()
     return nil
   }
 
-  /// Takes back passes whose commits failed, given from the first to the last. No body may be running but the caller.
+  private func readOnly(
+    _ view: any ReadView, _ journal: SessionJournal = SessionJournal(), mayDefer: Bool = false,
+    failure: RealtimeError? = nil
+  ) throws -> BatchExecution {
+    BatchExecution(
+      tree: Tree(view: try generations.durable.view(view), cache: nil, limits: limits), writer: nil,
+      now: Int64(view.version.microseconds / 1000), executor: self, journal: journal, mayDefer: mayDefer,
+      failure: failure)
+  }
+
+  // MARK: State
+
+  /// Rolls back batches whose commits failed, given from first to last. No other batch may be executing.
   func rollBack(_ journals: [SessionJournal]) {
     for journal in journals.reversed() { journal.rollBack() }
     cache.removeAll()
   }
 
-  /// The large reads that are to hear of changes.
+  /// The background reads that receive every change.
   var backgroundReads: BackgroundReads { cache.backgroundReads }
 
-  /// Whoever listens to what a write at a path replaces.
+  /// The listens that a write at a path concerns.
   struct Audience {
     /// The listens at and above the path.
     var above: [(connection: ConnectionState, name: ListenName)] = []
-    /// Those below it.
+    /// The listens below it.
     var below: [(connection: ConnectionState, name: ListenName)] = []
   }
 
-  /// Finds those who listen at, above and below a path. Visits every listen: for rare, large writes.
+  /// Finds the listens at, above and below a path. Visits every listen of the database: for rare, large
+  /// writes only.
   func audience(of path: Path) -> Audience {
     var audience = Audience()
     for connection in sessions.values {
@@ -196,4 +206,14 @@ final class OperationExecutor: @unchecked Sendable {
     journal.note { self.sessions[session] = connection }
     return connection
   }
+}
+
+/// Callbacks for work that follows from a batch, called inside the batch.
+struct ExecutorEvents: Sendable {
+  /// Index rows have to be built.
+  var indexesPending: @Sendable () -> Void = {}
+  /// An index build is complete, or the rules have changed.
+  var indexesChanged: @Sendable () -> Void = {}
+  /// A location can no longer be followed by rows, and has to be followed as one value.
+  var rowWindowsEnded: @Sendable (Path) -> Void = { _ in }
 }

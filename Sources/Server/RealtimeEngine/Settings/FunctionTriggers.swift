@@ -1,4 +1,5 @@
-// What functions are to be run for changes, as the command line tool registers it. Kept and told; nothing runs them.
+// What functions are to be run for changes, as the command line tool registers it. Kept and told; nothing
+// runs them.
 //
 //   's' "trigger/" + name   path, event, topic and the pattern of namespaces, which may be empty
 
@@ -45,10 +46,10 @@ public struct FunctionTrigger: Sendable, Equatable {
 }
 
 extension RowKeys {
-  fileprivate static let triggers: [UInt8] = kept("trigger/")
+  fileprivate static let triggers: [UInt8] = metadata("trigger/")
 }
 
-extension BatchExecution {
+extension SettingsHandler {
   fileprivate func functionTriggers() throws -> [FunctionTrigger] {
     var triggers: [FunctionTrigger] = []
     try tree.view.scan(KeyRange(prefix: RowKeys.triggers), reverse: false) { key, value, _ in
@@ -62,35 +63,35 @@ extension BatchExecution {
 
 extension RealtimeDatabase {
   /// The most triggers of one database, and the most bytes of each.
-  private static let mostTriggers = 1_000
-  private static let mostTriggerBytes = 16 << 10
+  private static let maximumTriggers = 1_000
+  private static let maximumTriggerBytes = 16 << 10
 
   /// The function triggers, by their names.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
   public func functionTriggers(as caller: Caller) async throws(RealtimeError) -> [FunctionTrigger] {
-    try await inspect(as: caller) { try $0.functionTriggers() }
+    try await inspect(as: caller) { try $0.settings.functionTriggers() }
   }
 
   /// Adds a function trigger, durably, or replaces the one of the same name.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for one too many or too large, `permission_denied` to everyone
-  ///   but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for one too many or too large, `permission_denied`
+  ///   to everyone but administrators.
   public func add(_ trigger: FunctionTrigger, as caller: Caller) async throws(RealtimeError) {
     let row = RowKeys.triggers + Array(trigger.name.utf8)
     let bytes = trigger.bytes
-    guard row.count + bytes.count <= RealtimeDatabase.mostTriggerBytes else {
+    guard row.count + bytes.count <= RealtimeDatabase.maximumTriggerBytes else {
       throw RealtimeError(
-        .failure, "a function trigger may have at most \(RealtimeDatabase.mostTriggerBytes) bytes")
+        .failure, "a function trigger may have at most \(RealtimeDatabase.maximumTriggerBytes) bytes")
     }
-    try await administer(bytes: row.count + bytes.count, as: caller) { body in
-      if try body.tree.view.get(row) == nil,
-        try body.functionTriggers().count >= RealtimeDatabase.mostTriggers
+    try await administer(bytes: row.count + bytes.count, as: caller) { batch in
+      if try batch.tree.view.get(row) == nil,
+        try batch.settings.functionTriggers().count >= RealtimeDatabase.maximumTriggers
       {
         throw RealtimeError(
-          .failure, "a database may have at most \(RealtimeDatabase.mostTriggers) function triggers")
+          .failure, "a database may have at most \(RealtimeDatabase.maximumTriggers) function triggers")
       }
-      try body.requireWriter().set(row, bytes)
+      try batch.requireWriter().set(row, bytes)
     }
   }
 }

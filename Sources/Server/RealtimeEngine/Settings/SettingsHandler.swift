@@ -1,39 +1,46 @@
-// Settings in the one order of everything else: a write that follows a change of rules sees it.
+// Handles rules and other settings. They share the order of all operations: a write after a change of rules
+// uses the new ones.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
-  /// The rules of the state; nil if there are none.
-  mutating func rules() throws -> RulesFile? {
-    if let known = knownRules { return known }
+/// Reads and changes settings in a batch.
+struct SettingsHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// The current rules; nil if there are none.
+  func rules() throws -> RulesFile? {
+    if let known = batch.knownRules { return known }
     let rules = try executor.rules.rules(in: tree.view)
-    knownRules = .some(rules)
+    batch.knownRules = .some(rules)
     return rules
   }
 
-  /// Whether an order of a location's children is indexed. Without rules none is but those by key and by priority.
-  mutating func hasIndex(_ ordering: Ordering, _ path: Path) throws -> Bool {
+  /// Whether a location's children are indexed in an order. The orders by key and by priority need no rules.
+  func hasIndex(_ ordering: Ordering, _ path: Path) throws -> Bool {
     switch ordering {
     case .key, .priority: true
     case .value, .child: try rules()?.hasIndex(on: ordering, at: path) ?? false
     }
   }
 
-  func text(of setting: Setting, for caller: Caller) throws -> String? {
+  func string(of setting: Setting, for caller: Caller) throws -> String? {
     guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
     return try tree.view.get(RowKeys.setting(setting)).map { String(decoding: $0.value, as: UTF8.self) }
   }
 
-  mutating func set(_ setting: Setting, to text: String, for caller: Caller) throws {
+  func set(_ setting: Setting, to string: String, for caller: Caller) throws {
     guard caller.identity == .administrator else { throw RealtimeError.permissionDenied }
-    try requireWriter().set(RowKeys.setting(setting), Array(text.utf8))
+    try batch.requireWriter().set(RowKeys.setting(setting), Array(string.utf8))
   }
 
-  mutating func set(_ rules: RulesFile, for caller: Caller) throws {
+  func set(_ rules: RulesFile, for caller: Caller) throws {
     let before = try self.rules()
     try set(.rules, to: rules.text, for: caller)
-    knownRules = .some(rules)
-    if !rules.root.hasSameIndexes(as: before?.root) { try build(.root, in: try requireWriter()) }
+    batch.knownRules = .some(rules)
+    guard !rules.root.hasSameIndexes(as: before?.root) else { return }
+    try batch.indexes.build(.root, in: try batch.requireWriter())
+    // An operation may wait for an index that the new rules do not have.
+    executor.events.indexesChanged()
   }
 }

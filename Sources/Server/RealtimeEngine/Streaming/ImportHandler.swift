@@ -1,37 +1,40 @@
-// An imported value in the sequencer: put into its place, and told to those who listen, as far as it can be.
+// Handles imports: moves an imported value, whose rows are durable already, to its location, and notifies the
+// listeners whose parts of it are small enough.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
-  /// Puts an imported value into its place.
-  mutating func place(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
+/// Executes imports in a batch.
+struct ImportHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Moves an imported value to its location.
+  func place(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
     guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
-      limits: executor.limits, bytes: executor.limits.socketWriteBytes, mayNameItself: true)
+      limits: limits, bytes: limits.socketWriteBytes, mayNameItself: true)
     try request.resolve(in: tree, now: now)
     if imported.summary.isEmpty {
-      try apply([(path: path, value: .empty)])
-      return steps.append(.answer(operation.origin, .written(.empty)))
+      return try batch.writes.apply([(path: path, value: .empty)])
     }
     if let failure = imported.known.failure { throw failure }
     let audience = executor.audience(of: path)
     var places = Set(audience.below.map(\.name.path)).sorted()
-    if !audience.above.isEmpty, imported.summary.size <= executor.limits.responseBytes {
+    if !audience.above.isEmpty, imported.summary.size <= limits.responseBytes {
       places.insert(path, at: 0)
     }
     var known = imported.known
-    if !known.has(places), mayDefer, known.reads < LargeReading.mostAttempts {
-      throw PutOff(reason: .values(imported, at: path, places))
+    if !known.has(places), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
+      throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: places))
     }
-    // Everything that may fail comes before the first row: an import that is refused leaves nothing.
-    let writer = try requireWriter()
+    // Everything that may fail precedes the first row: a rejected import leaves nothing.
+    let writer = try batch.requireWriter()
     if !known.has(places) {
-      try known.read(places, in: imported.generation.view(writer, at: path), executor.limits)
+      try known.read(places, in: imported.generation.view(writer, at: path), limits)
     }
-    let told = known.outermost(places)
-    let changes = told.map { place in
+    let notified = known.outermost(places)
+    let changes = notified.map { place in
       var value = known.values[place] ?? .empty
       for change in request.changes {
         if let relative = change.path.relative(to: place) {
@@ -40,39 +43,38 @@ extension BatchExecution {
       }
       return Change(path: place, value: value, before: nil)
     }
-    try markIfEmpty()
-    let indexed = try indexes(around: path)
+    try batch.markIfEmpty()
+    let indexed = try batch.indexes.indexes(around: path)
     try tree.place(imported.generation, at: path, in: writer)
     for (place, value) in request.changes {
       try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
     }
-    if let indexed { try keepIndexes(indexed, at: path, nil, hadChildren: true, in: writer) }
-    if told.first != path {
-      for (connection, name) in audience.above { revoke(connection, name, .tooBig) }
+    if let indexed { try batch.indexes.update(indexed, at: path, nil, hadChildren: true, in: writer) }
+    if notified.first != path {
+      for (connection, name) in audience.above { batch.listens.revoke(name, of: connection, .tooBig) }
     }
     for (connection, name) in audience.below where known.tooLarge.contains(name.path) {
-      revoke(connection, name, .tooBig)
+      batch.listens.revoke(name, of: connection, .tooBig)
     }
-    logReplaced(path)
-    if !changes.isEmpty { try tell(changes) }
-    steps.append(.answer(operation.origin, .written(.empty)))
+    batch.logChanges([(path, nil)])
+    if !changes.isEmpty { try batch.notify(changes) }
   }
 }
 
-/// What an imported value holds at locations that somebody listens to.
+/// The parts of an imported value that clients listen to.
 ///
-/// Invariant: all of it together is no more than one answer may be. What goes beyond that is too large to be told, and
-/// those who listen to it are told so; who listens to a part of it is told that part.
+/// Invariant: all parts together stay within the size limit of an answer. Larger ones are not sent: their
+/// listens end with `too_big`, and listens on smaller parts inside them continue.
 struct ImportedValues: Sendable {
   private(set) var values: [Path: Node] = [:]
   private(set) var tooLarge: Set<Path> = []
   private var size = 0
-  /// How often it was read beside the sequencer.
+  /// Number of reads in the background.
   private(set) var reads = 0
-  /// Why it could not be read.
+  /// The error of the last read.
   var failure: RealtimeError?
 
-  /// The locations that are told of some, none inside another.
+  /// The locations whose values are sent, none inside another.
   ///
   /// - Parameter places: in ascending order.
   func outermost(_ places: [Path]) -> [Path] {
@@ -83,10 +85,10 @@ struct ImportedValues: Sendable {
     return found
   }
 
-  /// Whether nothing has to be read to tell those who listen at some locations.
+  /// Whether the values of all locations are known.
   func has(_ places: [Path]) -> Bool { outermost(places).allSatisfy { values[$0] != nil } }
 
-  /// Reads what is missing of some locations, in ascending order.
+  /// Reads the missing values of locations, which are in ascending order.
   mutating func read(_ places: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
     reads += 1
     var last: Path?
@@ -109,7 +111,7 @@ struct ImportedValues: Sendable {
 }
 
 extension ImportedTree {
-  /// With what it holds where somebody listens, at and below the location that it is for.
+  /// The import with its values at locations that clients listen to, at and below its own.
   func reading(_ places: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
     var read = self
     do {

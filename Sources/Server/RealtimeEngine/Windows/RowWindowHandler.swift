@@ -1,67 +1,78 @@
-// Filtered listens on locations that are too large to be in memory: their windows are read from rows, and followed by what
-// writes change in them. What that costs is the window, not the location.
+// Handles filtered listens on locations too large for memory: reads their windows by rows, and updates them
+// with every write. The cost depends on the window, not on the location (decision 0015).
 //
-// The fan-out stage follows such a location as it follows any other, on a value that has only the children that somebody
-// sees: the first so many of those are the first so many of all. So it has to be told which children come to be seen, with
-// their values, and which no longer are, in place of the changes of children that nobody sees.
+// The fan-out stage follows such a location like any other, but on a filtered value: one with only the
+// children that some window shows. The first children of a filtered value are the first children of the
+// location. A batch therefore reports each child that enters a window, with its value, and each child that
+// leaves every window. It omits changes of other children.
 //
-// Invariant: the children of a location that the fan-out stage has are at every step those in the windows here.
+// Invariant: at every step, the filtered value has exactly the children in the windows here.
 //
-// Rows say what lies behind a window's edge as long as its order has rows. Where an index goes, or children get priorities,
-// the location is read whole beside the sequencer and followed like a small one from then on; if it is too large for that,
-// its listens end, as those of any location do that has grown beyond what they may be told.
+// Rows give the children beyond a window's boundary while its order has rows. When an index is removed, or
+// children get priorities, the location is read in the background and followed as one value from then on. If
+// it is too large for that, its listens end with `too_big`.
 
 import OrderedStore
 import RealtimeModel
 
-extension BatchExecution {
-  /// Starts a filtered listen by rows, where its location is large and its order has rows.
+/// Starts and updates windows that are followed by rows.
+struct RowWindowHandler: BatchHandler {
+  let batch: BatchExecution
+
+  /// Starts a filtered listen by rows, if its location is large and its order has rows.
   ///
-  /// - Returns: the children that the fan-out stage needs for it; nil if it takes another way.
-  mutating func joinByRows(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
+  /// - Returns: the children that the fan-out stage needs for it; nil if the listen needs the complete value.
+  func start(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
     let (path, query) = (listen.path, listen.query)
-    guard !listen.isDefault, !query.showsAll, !path.isPriority, operation.largeRead == nil else { return nil }
+    guard !listen.isDefault, !query.showsAll, !path.isPriority, operation.results.location == nil else {
+      return nil
+    }
     let windows = executor.windows
     if let known = windows[path] {
       if known.windows[query] != nil {
         windows.join(path, query, nil, journal)
         return .empty
       }
-      // What another window brings would show in those that lack something, and be told to nobody.
+      // A window may lack children now. Those of a new window would appear in it without a notification.
       if known.isLeaving { return nil }
     } else {
       guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
-        try tree.nodeIfSmall(at: path, executor.generations.limits) == nil
+        try tree.nodeIfSmall(at: path, staging) == nil
       else { return nil }
     }
-    let staging = executor.generations.limits
-    guard let keys = try keysByRows(query, at: path, atMost: staging.windowChildren) else { return nil }
+    guard let keys = try keysByRows(query, at: path, atMost: staging.maximumWindowChildren) else {
+      return nil
+    }
     var bytes = 0
     var children: [(key: Key, node: Node)] = []
     for key in keys {
       guard let child = try smallChild(key, at: path) else { return nil }
       bytes += child.estimatedSize
-      guard bytes <= staging.windowBytes else { return nil }
+      guard bytes <= staging.maximumWindowBytes else { return nil }
       children.append((key, child))
     }
-    let places = children.map { OrderingPlace(of: $0.key, $0.node, in: query.ordering) }
+    let places = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
     windows.join(path, query, RowWindow(query, places), journal)
     return .object(children)
   }
 
-  /// The keys of a window by rows; nil where there are no rows in its order, or none that say enough, or too many.
-  mutating func keysByRows(_ query: QuerySpec, at path: Path, atMost most: Int) throws -> [Key]? {
+  /// The keys of a window by rows; nil where rows do not give it, or it has more than `maximum` children.
+  private func keysByRows(_ query: QuerySpec, at path: Path, atMost maximum: Int) throws -> [Key]? {
     var query = query
-    if query.limit.map({ $0.count > most }) ?? true {
-      if case .last = query.limit { query.limit = .last(most + 1) } else { query.limit = .first(most + 1) }
+    if query.limit.map({ $0.count > maximum }) ?? true {
+      if case .last = query.limit {
+        query.limit = .last(maximum + 1)
+      } else {
+        query.limit = .first(maximum + 1)
+      }
     }
-    return try keysByRows(query, at: path).flatMap { $0.count <= most ? $0 : nil }
+    return try batch.reads.keysByRows(query, at: path).flatMap { $0.count <= maximum ? $0 : nil }
   }
 
-  /// A child that may be read here; nil for a large one.
+  /// A child that is small enough to be read in the batch; nil for a large one.
   private func smallChild(_ key: Key, at path: Path) throws -> Node? {
     do {
-      return try tree.nodeIfSmall(at: path.child(key), executor.generations.limits)
+      return try tree.nodeIfSmall(at: path.child(key), staging)
     } catch let error as RealtimeError where error == .tooBig {
       return nil
     }
@@ -69,11 +80,11 @@ extension BatchExecution {
 
   // MARK: Writes
 
-  /// Follows changes on the locations that are followed by rows, once they are carried out.
+  /// Updates the windows that changes concern, after the changes are in the tree.
   ///
-  /// - Parameter changes: as listeners are told them.
-  /// - Returns: what changed in what somebody sees, for each location below which something changed.
-  mutating func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
+  /// - Parameter changes: the changes as listeners receive them.
+  /// - Returns: the changes of the filtered value, for each followed location above a change.
+  func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
     let windows = executor.windows
     guard !windows.isEmpty else { return [:] }
     var touched: [Path: [Change]] = [:]
@@ -83,7 +94,7 @@ extension BatchExecution {
         if windows[above] != nil { touched[above, default: []].append(change) }
       }
       for path in windows.inside(change.path) {
-        // Who is told a new value has all of it from then on.
+        // Listeners receive the complete new value of the location, and follow it from then on.
         if let before = change.before, let relative = path.relative(to: change.path),
           before.descendant(relative) == change.value.descendant(relative)
         {
@@ -92,12 +103,12 @@ extension BatchExecution {
         windows.remove(path, journal)
       }
     }
-    var told: [Path: [WindowChange]] = [:]
-    for (path, changes) in touched { told[path] = try follow(changes, at: path) }
-    return told
+    var notified: [Path: [WindowChange]] = [:]
+    for (path, changes) in touched { notified[path] = try follow(changes, at: path) }
+    return notified
   }
 
-  private mutating func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
+  private func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
     let windows = executor.windows
     guard let before = windows[path] else { return [] }
     var inside: [Key: [WindowChange]] = [:]
@@ -107,7 +118,7 @@ extension BatchExecution {
       }
       inside[key, default: []].append((relative, change.value))
     }
-    var places: [Ordering: [Key: OrderingPlace]] = [:]
+    var places: [Ordering: [Key: SortKey]] = [:]
     for query in before.windows.keys where places[query.ordering] == nil {
       places[query.ordering] = [:]
       for key in inside.keys {
@@ -115,8 +126,8 @@ extension BatchExecution {
       }
     }
     var concerned = Set(inside.keys)
-    var seenBefore: [Key: Bool] = [:]
-    for key in inside.keys { seenBefore[key] = before.shows(key) }
+    var wasShown: [Key: Bool] = [:]
+    for key in inside.keys { wasShown[key] = before.shows(key) }
     for (query, window) in before.windows {
       let now = places[query.ordering] ?? [:]
       let moved = inside.keys.filter { key in
@@ -124,36 +135,36 @@ extension BatchExecution {
         return window.places[key] != place
       }
       if moved.isEmpty { continue }
-      let others: [Key] =
+      let removed: [Key] =
         windows.change(path, query, journal) { window, undo in
           for key in moved { _ = window.move(key, to: now[key], &undo) }
-          return window.cut(&undo)
+          return window.trim(&undo)
         } ?? []
-      for key in others where seenBefore[key] == nil { seenBefore[key] = before.shows(key) }
-      concerned.formUnion(others)
+      for key in removed where wasShown[key] == nil { wasShown[key] = before.shows(key) }
+      concerned.formUnion(removed)
       guard windows[path]?.windows[query]?.isShort == true else { continue }
       guard let filling = try placesByRows(query, at: path) else {
         leaveRows(path)
         continue
       }
       let added: [Key] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
-      for key in added where seenBefore[key] == nil { seenBefore[key] = before.shows(key) }
+      for key in added where wasShown[key] == nil { wasShown[key] = before.shows(key) }
       concerned.formUnion(added)
     }
     guard let now = windows[path] else { return [] }
-    var told: [WindowChange] = []
+    var notified: [WindowChange] = []
     for key in concerned {
-      switch (seenBefore[key] ?? false, now.shows(key)) {
-      case (true, true): told += inside[key] ?? []
-      case (true, false): told.append((Path(keys: [key]), .empty))
+      switch (wasShown[key] ?? false, now.shows(key)) {
+      case (true, true): notified += inside[key] ?? []
+      case (true, false): notified.append((Path(keys: [key]), .empty))
       case (false, true):
         if let child = try smallChild(key, at: path) {
-          told.append((Path(keys: [key]), child))
-        } else if let whole = inside[key]?.first, whole.path.count == 1 {
-          // However large it is, the write has brought all of it.
-          told.append(whole)
+          notified.append((Path(keys: [key]), child))
+        } else if let complete = inside[key]?.first, complete.path.count == 1 {
+          // The write contains the complete child, however large it is.
+          notified.append(complete)
         } else {
-          // Too large to be read here. It is shown once all of the location is.
+          // The child is too large to be read here. It appears once the complete location is read.
           for query in now.windows.keys where now.windows[query]?.places[key] != nil {
             windows.change(path, query, journal) { _ = $0.move(key, to: nil, &$1) }
           }
@@ -162,54 +173,43 @@ extension BatchExecution {
       case (false, false): break
       }
     }
-    return told.sorted { $0.path < $1.path }
+    return notified.sorted { $0.path < $1.path }
   }
 
-  /// The places of a window's children by rows; nil where rows do not say enough.
-  private mutating func placesByRows(_ query: QuerySpec, at path: Path) throws -> [OrderingPlace]? {
+  /// The sort keys of a window's children by rows; nil where rows do not give them.
+  private func placesByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
     guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
     return try keys.compactMap { try tree.place(of: $0, in: path, by: query.ordering) }
   }
 
-  /// Has a location followed as a whole, as soon as it was read.
+  /// Requests the complete value of a location, which is followed from then on.
   private func leaveRows(_ path: Path) {
-    if executor.windows.beginLeaving(path, journal) { executor.wholeWanted(path) }
+    if executor.windows.beginLeaving(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 
-  /// Goes over to following all of a location.
-  mutating func followWhole(_ path: Path, for operation: RealtimeOperation) throws {
-    try goOver(to: path, for: operation)
-    steps.append(.answer(operation.origin, .done))
-  }
-
-  private mutating func goOver(to path: Path, for operation: RealtimeOperation) throws {
+  /// Follows a location as one value from now on, or ends its listens if the value is too large.
+  func followWhole(_ path: Path, for operation: RealtimeOperation) throws {
     guard executor.windows[path]?.isLeaving == true else { return }
     do {
-      let value = try value(at: path, for: operation)
+      let value = try batch.reads.value(at: path, for: operation)
       executor.windows.remove(path, journal)
-      steps.append(.whole(path, value.node))
+      batch.add(.whole(path, value.node))
     } catch let error as RealtimeError {
-      if error == LargeReading.abandoned { return }
+      if error == .abandoned { return }
       for (connection, name) in executor.audience(of: path).above where name.path == path {
         guard let query = connection.session.listens[name], name.tag != nil || !query.showsAll else {
           continue
         }
-        revoke(connection, name, error)
+        batch.listens.revoke(name, of: connection, error)
       }
       executor.windows.remove(path, journal)
     }
   }
-
-  /// Ends a listen that can no longer be told what it listens to.
-  mutating func revoke(_ connection: ConnectionState, _ name: ListenName, _ error: RealtimeError) {
-    change(connection, listen: name, to: nil)
-    steps.append(.unlisten(connection, name, revoked: error))
-  }
 }
 
 extension Tree {
-  /// Where a child stands in an order; nil if there is none. Looks at a row or two.
-  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> OrderingPlace? {
+  /// The sort key of a child in an order; nil if the child does not exist. Reads one or two rows.
+  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> SortKey? {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
     if itself == .null { return nil }
@@ -222,6 +222,6 @@ extension Tree {
       let priority = itself == .object ? try objectPriority(at: path) : try node(at: path).priority
       value = priority.map { .leaf($0.leafValue) } ?? .null
     }
-    return OrderingPlace(value: value, key: key)
+    return SortKey(value: value, key: key)
   }
 }
