@@ -1,5 +1,5 @@
-// The one order of operations: that of each connection always, and of the whole so that neither what was held nor what
-// never was waits for the other for long.
+// The operation queue keeps each connection's order, and shares batches fairly between resumed and new
+// operations.
 
 import RandomModels
 import RealtimeModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("The order of operations", .timeLimit(.minutes(2)))
+@Suite("The operation queue", .timeLimit(.minutes(2)))
 struct OperationQueueTests {
   private let sink = RecordingSink(RecordingGroup())
 
@@ -26,7 +26,7 @@ struct OperationQueueTests {
       from: .connection(connection, request: Int64(number)))
   }
 
-  @Test("Each connection's operations come in its order, whichever of them are held", arguments: 0..<12)
+  @Test("Each connection's operations keep their order, whichever of them are deferred", arguments: 0..<12)
   func order(seed: Int) async {
     var values = RandomNodes(seed: UInt64(40_000 + seed))
     let queue = OperationQueue()
@@ -50,7 +50,7 @@ struct OperationQueueTests {
       var put: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (which, request) = number(operation)
-        // As a batch does: what stands behind something that is held is held with it.
+        // A batch blocks operations behind a deferred one of their connection.
         if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
           let isFirst = !put.contains { number($0).connection == which }
           put.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
@@ -74,12 +74,12 @@ struct OperationQueueTests {
     }
   }
 
-  @Test("What was asked for by a connection that has gone is dropped, but for what it writes and who it is")
-  func gone() async {
+  @Test("Reads and listens of a closed connection are dropped; its writes and authentication stay")
+  func abandoned() async {
     let queue = OperationQueue()
-    let (gone, other) = (connection("gone"), connection("other"))
-    func ask(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
-      _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? gone, request: nil)))
+    let (abandoned, other) = (connection("gone"), connection("other"))
+    func call(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
+      _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? abandoned, request: nil)))
     }
     let query = QuerySpec(ordering: .value, limit: .last(1))
     func listen(_ tag: Int64) -> RealtimeOperation.Action {
@@ -93,7 +93,7 @@ struct OperationQueueTests {
     ask(.unlisten("a", tag: 1))
     ask(.onDisconnect(.set("b", 2)))
     ask(.cancelOnDisconnect("c"))
-    _ = gone.markClosed()
+    _ = abandoned.markClosed()
     ask(.close)
     ask(listen(1), other)
     ask(.get("a", query), other)
@@ -112,7 +112,7 @@ struct OperationQueueTests {
     }
     #expect(kinds == ["authenticate", "write", "register", "cancel", "close", "listen", "get"])
 
-    // So is what was held and goes on.
+    // Resumed reads are dropped as well.
     let late = connection("late")
     let first = operation(late, 0)
     queue.hold([first.deferred(.nextBatch), operation(late, 1).blocked])
@@ -126,13 +126,13 @@ struct OperationQueueTests {
     #expect(await queue.next() == nil)
   }
 
-  @Test("A write that comes behind many listens that go on is part of the next batch, and so are they")
-  func fair() async {
+  @Test("A write after many resumed listens shares the next batch with some of them")
+  func fairness() async {
     let queue = OperationQueue()
     let many = (0..<100).map { connection("m\($0)") }
     for connection in many { for number in 0..<50 { _ = queue.append(listen(connection, number)) } }
     var batch = await queue.next() ?? []
-    #expect(batch.count == 16, "what follows from a listen takes its time")
+    #expect(batch.count == 16, "a listen costs 64 writes")
     var held: [RealtimeOperation] = []
     while !batch.isEmpty {
       var first: Set<ObjectIdentifier> = []
@@ -155,8 +155,8 @@ struct OperationQueueTests {
     for number in 0..<40 {
       _ = queue.append(operation(writer, number))
       let batch = await queue.next() ?? []
-      #expect(batch.contains { $0.connection === writer }, "a write waited for what had been held")
-      #expect(batch.count > 8, "what had been held waited for a write")
+      #expect(batch.contains { $0.connection === writer }, "a write waited for resumed operations")
+      #expect(batch.count > 8, "resumed operations waited for a write")
     }
   }
 }

@@ -46,13 +46,13 @@ public final class RealtimeDatabase: Sendable {
       events: ExecutorEvents(
         indexesPending: { builder.wake() },
         indexesChanged: { indexWaiters.resumeAll() },
-        rowWindowsEnded: { RealtimeDatabase.followWhole($0, queue) }))
+        rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }))
     let runner = BatchRunner(
       rows: rows, executor: executor, threads: threads, created: created, report: report)
     try await runner.load()
     try await runner.endLeftoverSessions()
     let cleaner = Cleaner(rows, staging, activity: { queue.appendedCount }) {
-      _ = queue.append(RealtimeOperation(.tidy, from: .call(.administrator) { _ in }))
+      _ = queue.append(RealtimeOperation(.removeEmptyGenerations, from: .call(.administrator) { _ in }))
     }
     let deferrals = DeferralRunner(
       queue: queue, runner: runner, cleaner: cleaner, threads: threads, indexWaiters: indexWaiters)
@@ -76,19 +76,19 @@ public final class RealtimeDatabase: Sendable {
     }
   }
 
-  /// Delay before a rejected ``RealtimeOperation/Action/followWhole(_:)`` is submitted again.
+  /// Delay before a rejected ``RealtimeOperation/Action/followFullValue(_:)`` is submitted again.
   private static let retryDelay = Duration.milliseconds(100)
 
   /// Requests that a location is followed as one value. Repeats the request if the store rejects the commit
   /// around it.
-  private static func followWhole(_ path: Path, _ queue: OperationQueue) {
+  private static func followFullValue(_ path: Path, _ queue: OperationQueue) {
     let operation = RealtimeOperation(
-      .followWhole(path),
+      .followFullValue(path),
       from: .call(.administrator) { [weak queue] result in
         guard case .failure = result, let queue else { return }
         Task {
           try? await Task.sleep(for: retryDelay)
-          followWhole(path, queue)
+          followFullValue(path, queue)
         }
       })
     _ = queue.append(operation)
@@ -97,7 +97,7 @@ public final class RealtimeDatabase: Sendable {
   deinit {
     // No operation waits: every waiting operation holds the database.
     builder.stop()
-    cleaner.leave()
+    cleaner.stopAfterStep()
     queue.close()
     released()
   }
@@ -180,7 +180,7 @@ public final class RealtimeDatabase: Sendable {
     switch try await call(.write(write, hash: ifHash), as: caller) {
     case .written(let node): .written(node)
     case .stale(let node): .stale(current: node)
-    case .value, .shallow, .text, .rules, .count: .written(.empty)
+    case .value, .shallow, .setting, .rules, .count: .written(.empty)
     }
   }
 

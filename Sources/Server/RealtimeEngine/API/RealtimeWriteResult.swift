@@ -1,21 +1,21 @@
-// What operations outside a connection return.
+// Defines the results of operations outside connections.
 
 public import RealtimeModel
 
-/// The outcome of a write that was not refused.
+/// The result of a permitted write.
 public enum RealtimeWriteResult: Sendable {
-  /// Written and durable. For a set the value with its server values resolved; empty for an update.
+  /// The write is durable. Holds the value of a set with its server values resolved; empty for an update.
   case written(Node)
-  /// Nothing was written: the location holds another value than the hash says.
+  /// Nothing was written: the existing value has another hash.
   case stale(current: Node)
 }
 
-/// A location without what lies below its children.
+/// A location without the values of its children.
 public enum ShallowNode: Sendable, Equatable {
-  /// Nothing.
+  /// No value.
   case empty
-  /// A leaf.
+  /// A leaf value.
   case leaf(LeafValue)
   /// The keys of the children, in key order.
-  case children([RealtimeModel.Key])
+  case children([RealtimeModel.ChildKey])
 }

@@ -176,7 +176,7 @@ struct ImportedValueRead: DeferredWork {
   func finish(
     _ operation: RealtimeOperation, with output: ImportedTree, _ job: DeferralJob
   ) async -> RealtimeOperation {
-    var next = RealtimeOperation(.place(path, output), from: operation.origin)
+    var next = RealtimeOperation(.installImport(path, output), from: operation.origin)
     next.database = operation.database
     return next.deferred(.importedValues(self))
   }

@@ -1,5 +1,7 @@
-// One step of building index rows in the background. Each step is a commit of its own, in the order of all
-// writes: it sees what they left, and they keep the rows of what it has built as of what it has not.
+// Handles index builds: each operation builds a limited number of index rows.
+//
+// A build shares the order of all writes. It reads their values, and they update index rows that exist and
+// rows that the build has not reached yet.
 
 import OrderedStore
 import RealtimeModel
@@ -8,12 +10,14 @@ import RealtimeModel
 struct IndexBuildHandler: BatchHandler {
   let batch: BatchExecution
 
-  /// About how many rows one step reads or writes.
-  private static let rowsOfAStep = 512
-  /// The clock is looked at once in so many rows.
+  /// Approximate number of rows that one operation reads or writes.
+  private static let rowsPerOperation = 512
+  /// Number of rows between two checks of the clock.
   private static let rowsPerCheck = 32
 
-  /// Takes the next step of the first build; whether there is more to do.
+  /// Continues the first pending build.
+  ///
+  /// - Returns: whether builds remain.
   func buildNext() throws -> Bool {
     var builds = try batch.indexes.builds()
     guard var build = builds.all.first else { return false }
@@ -37,13 +41,14 @@ struct IndexBuildHandler: BatchHandler {
     return !builds.all.isEmpty
   }
 
-  /// Removes some index rows of a location; where to go on, nil at the end. What is written behind that place
-  /// meanwhile is as it should be.
+  /// Removes some index rows of a location. Rows that writes add before the returned key are valid.
+  ///
+  /// - Returns: the key to continue from; nil at the end.
   private func clearSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
     var range = KeyRange(prefix: IndexRows.prefix(of: build.path))
     if !build.cursor.isEmpty { range.start = build.cursor }
     let end = ContinuousClock.now + staging.batchQuantum
-    for _ in 0..<(IndexBuildHandler.rowsOfAStep / IndexBuildHandler.rowsPerCheck) {
+    for _ in 0..<(IndexBuildHandler.rowsPerOperation / IndexBuildHandler.rowsPerCheck) {
       var keys: [[UInt8]] = []
       try writer.scan(range, reverse: false) { key, _, _ in
         keys.append(Array(key))
@@ -57,16 +62,18 @@ struct IndexBuildHandler: BatchHandler {
     return range.start
   }
 
-  /// Gives some children their index rows; where to go on, nil at the end.
+  /// Writes the index rows of some children.
+  ///
+  /// - Returns: the key to continue from; nil at the end.
   private func fillSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
     guard let root = try batch.settings.rules()?.root, root.hasIndexes else { return nil }
     let last = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
     var cursor = build.cursor
-    // The child that was seen last at each depth: deeper rows come back to it.
+    // The last child at each depth, which deeper rows share.
     var seen: [Int: Path] = [:]
     var (work, rows) = (0, 0)
     let end = ContinuousClock.now + staging.batchQuantum
-    while work < IndexBuildHandler.rowsOfAStep {
+    while work < IndexBuildHandler.rowsPerOperation {
       rows += 1
       if rows % IndexBuildHandler.rowsPerCheck == 0, ContinuousClock.now >= end { break }
       var found: [UInt8]?
@@ -96,7 +103,7 @@ struct IndexBuildHandler: BatchHandler {
         node = here.child(path.keys[depth])
         depth += 1
       }
-      // What lies below has no indexes, or this row is all there is at its place.
+      // Skips the rest of a child without indexes below it.
       if node?.hasIndexes == true {
         cursor = row + [0x00]
       } else if let next = KeyRange.successor(ofPrefix: RowKeys.row(of: path.keys[..<depth])) {

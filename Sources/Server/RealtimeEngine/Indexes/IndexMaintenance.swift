@@ -7,7 +7,7 @@ import RealtimeModel
 /// An indexed location, one of its children, and the child's index rows before a write.
 struct IndexedChild {
   let location: Path
-  let key: Key
+  let key: ChildKey
   let orderings: [Ordering]
   var before: [[UInt8]: [UInt8]] = [:]
 }

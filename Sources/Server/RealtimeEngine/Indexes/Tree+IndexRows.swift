@@ -5,7 +5,7 @@ import RealtimeModel
 
 extension Tree {
   /// The keys of a query's window by index rows; nil if a truncated row hides the order.
-  func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let prefix = IndexRows.prefix(of: path, by: query.ordering)
     var range = KeyRange(prefix: prefix)
     if let start = query.start, let place = query.startPlace {
@@ -20,22 +20,22 @@ extension Tree {
     var reverse = false
     if case .last = query.limit { reverse = true }
     let limit = query.limit?.count ?? .max
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     var isCut = false
     try view.scan(range, reverse: reverse) { _, value, _ in
       guard let mark = value.first, mark == 0x00 else {
         isCut = true
         return false
       }
-      keys.append(Key(String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)))
+      keys.append(ChildKey(String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)))
       return keys.count < limit
     }
     return isCut ? nil : keys
   }
 
-  /// The index rows that a child of a location calls for, by their keys.
+  /// The index rows of a child, by their keys.
   func indexRows(
-    of key: Key, in location: Path, by orderings: [Ordering]
+    of key: ChildKey, in location: Path, by orderings: [Ordering]
   ) throws -> [[UInt8]: [UInt8]] {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
@@ -52,8 +52,9 @@ extension Tree {
     return rows
   }
 
-  /// How a location takes part in an order: looks at the first row of it that is not that of a priority.
-  /// Priorities alone are what the last child has left behind, until its removal is done.
+  /// The value by which a location is sorted, from its first row that is not a priority.
+  ///
+  /// A location with priority rows only has lost its last child, and does not exist.
   func orderingValue(at path: Path) throws -> OrderingValue {
     if let known = cache?.node(at: path) { return OrderingValue(known) }
     let prefix = RowKeys.row(of: path)

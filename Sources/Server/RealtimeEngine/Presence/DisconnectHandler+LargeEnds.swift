@@ -14,7 +14,7 @@ extension DisconnectHandler {
   private static let chunkBytes = 4 << 20
 
   /// Replaces a session's registered values by the permitted ones, with resolved server values.
-  func settle(_ session: String) throws {
+  func settleValues(of session: String) throws {
     let writer = try batch.requireWriter()
     let registered = try DisconnectRows(session: session, in: tree.view)
     guard !registered.isEmpty else { return }
@@ -29,7 +29,7 @@ extension DisconnectHandler {
   /// Removes a chunk of the values that a settled session replaces.
   ///
   /// - Returns: false once one commit can clear the rest.
-  func makeRoom(for session: String) throws -> Bool {
+  func clearChunk(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
     var bytes = 0
     // Locations too large to be cleared in one commit, none inside another.
@@ -71,7 +71,7 @@ extension DisconnectHandler {
       guard let first = suffix.first, first != RowKeys.priority else { return true }
       let child = suffix.prefix { $0 != RowKeys.terminator }
       if !child.elementsEqual(current) {
-        if !current.isEmpty { found.append(path.child(Key(String(decoding: current, as: UTF8.self)))) }
+        if !current.isEmpty { found.append(path.child(ChildKey(String(decoding: current, as: UTF8.self)))) }
         current = Array(child)
       }
       bytes += key.count
@@ -79,7 +79,7 @@ extension DisconnectHandler {
       return isComplete
     }
     guard !current.isEmpty else { return [path] }
-    let last = path.child(Key(String(decoding: current, as: UTF8.self)))
+    let last = path.child(ChildKey(String(decoding: current, as: UTF8.self)))
     if isComplete { found.append(last) }
     // The first child alone may exceed the chunk.
     return found.isEmpty ? try chunk(of: last) : found
@@ -88,7 +88,7 @@ extension DisconnectHandler {
   /// The deepest location that contains every row of a location, which is not a leaf.
   private func commonPath(of path: Path) throws -> Path {
     let prefix = RowKeys.row(of: path)
-    var ends: [[Key]] = []
+    var ends: [[ChildKey]] = []
     for reverse in [false, true] {
       try tree.view.scan(KeyRange(prefix: prefix), reverse: reverse) { key, _, _ in
         ends.append(RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...])))

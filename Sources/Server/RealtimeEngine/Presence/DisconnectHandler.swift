@@ -111,7 +111,7 @@ struct DisconnectHandler: BatchHandler {
 
   /// Performs the onDisconnect writes of sessions, each as one write, and removes their rows in the same
   /// commit.
-  func fire(_ sessions: some Sequence<String>) throws {
+  func performWrites(of sessions: some Sequence<String>) throws {
     for session in sessions {
       let registered = try DisconnectRows(session: session, in: tree.view)
       guard !registered.isEmpty else { continue }

@@ -33,12 +33,12 @@ struct SessionHandler: BatchHandler {
     journal.change(connection, \.hasEnded, to: true)
     for (name, query) in connection.session.listens {
       executor.orders.change(name, from: query, to: nil, journal)
-      executor.windows.leave(name.path, query, journal)
+      executor.windows.removeListen(name.path, query, journal)
     }
     journal.change(connection, \.listens, to: [:])
     _ = executor.unregister(connection.name, journal)
     batch.add(.end(connection, notifiesClient: notifiesClient))
-    if connection.session.hasDisconnectRows { try batch.disconnects.fire([connection.name]) }
+    if connection.session.hasDisconnectRows { try batch.disconnects.performWrites(of: [connection.name]) }
   }
 
   /// Ends a session whose client has returned on another connection.
@@ -48,7 +48,7 @@ struct SessionHandler: BatchHandler {
     if let connection = executor.unregister(session, journal) ?? connection {
       try end(connection, notifiesClient: true)
     } else {
-      try batch.disconnects.fire([session])
+      try batch.disconnects.performWrites(of: [session])
     }
   }
 }

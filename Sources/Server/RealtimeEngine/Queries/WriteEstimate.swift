@@ -1,13 +1,13 @@
-// Estimates the size of a write before it is submitted, alongside the sequencer.
+// Estimates the size of a write before it is submitted, off the executor.
 
 import OrderedStore
 public import RealtimeModel
 
 extension RealtimeDatabase {
-  /// Counts the values that an update would touch, up to a bound: the new values and the existing ones at
+  /// Counts the values that an update would affect, up to a maximum: the new values, and the existing ones at
   /// their locations.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError`` as the update itself would.
+  /// - Throws: ``RealtimeModel/RealtimeError``, like the update itself.
   public func estimate(
     _ path: Path, _ changes: [(Path, Node)], atMost maximum: Int, as caller: Caller
   ) async throws(RealtimeError) -> Int {

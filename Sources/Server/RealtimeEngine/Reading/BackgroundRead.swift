@@ -8,7 +8,7 @@
 //   1. `note` receives every change at, above and below the location that is sequenced after the read was
 //      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
 //   2. A read that missed a change, or followed one that was rolled back, is spoiled and has no value.
-//   3. One job at a time reserves and prepares a read. Batches only look at it.
+//   3. One job at a time reserves and prepares a read. Batches use it without changing it.
 
 import OrderedStore
 import RealtimeModel
@@ -159,7 +159,7 @@ final class BackgroundRead: Sendable {
   ) -> OrderedLocation {
     guard !changes.isEmpty else { return location }
     var node = location.node
-    var keys: Set<Key> = []
+    var keys: Set<ChildKey> = []
     var isReplaced = false
     for change in changes {
       node = node.setting(change.path, to: change.value)

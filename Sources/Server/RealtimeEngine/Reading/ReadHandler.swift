@@ -132,14 +132,14 @@ struct ReadHandler: BatchHandler {
 
   /// The keys of a window by rows; nil where the value is in memory in that order, or rows do not give the
   /// window.
-  private func windowKeys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  private func windowKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let isByKey = query.ordering == .key || query.ordering == .priority
     if isByKey, tree.cache?.node(at: path) != nil { return nil }
     return try keysByRows(query, at: path)
   }
 
   /// The keys of a window by rows; nil where no rows have the query's order, or their index is incomplete.
-  func keysByRows(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  func keysByRows(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     switch query.ordering {
     case .key: return try tree.keysInOrder(query, at: path)
     case .priority: return try tree.hasNoPriorities(at: path) ? tree.keysInOrder(query, at: path) : nil
@@ -150,9 +150,9 @@ struct ReadHandler: BatchHandler {
     }
   }
 
-  private func window(_ keys: [Key], at path: Path) throws -> Node {
+  private func window(_ keys: [ChildKey], at path: Path) throws -> Node {
     var size = 0
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     for key in keys {
       let child = try tree.node(at: path.child(key))
       size += child.estimatedSize + key.text.utf8.count + 4
@@ -163,10 +163,10 @@ struct ReadHandler: BatchHandler {
   }
 
   /// The children of a window; nil if too many bytes of them are not in memory.
-  private func windowIfSmall(_ keys: [Key], at path: Path) throws -> Node? {
+  private func windowIfSmall(_ keys: [ChildKey], at path: Path) throws -> Node? {
     var remaining = staging
     var size = 0
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     for key in keys {
       let isKnown = tree.cache?.node(at: path.child(key)) != nil
       guard let child = try tree.nodeIfSmall(at: path.child(key), remaining) else { return nil }

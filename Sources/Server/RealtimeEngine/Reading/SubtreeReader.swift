@@ -44,7 +44,7 @@ struct SubtreeReader: Sendable {
 
 /// Consecutive rows of a location.
 private struct Chunk: Sendable {
-  var rows: [(keys: [Key], node: Node)] = []
+  var rows: [(keys: [ChildKey], node: Node)] = []
   /// The first key of the next chunk; nil after the last.
   var next: [UInt8]?
 

@@ -116,8 +116,8 @@ final class BatchExecution {
     case .unlisten(let path, let tag):
       listens.stop(ListenName(path: path, tag: tag), of: operation.connectionAndRequest.connection)
       answer(operation, .done)
-    case .followWhole(let path):
-      try rowWindows.followWhole(path, for: operation)
+    case .followFullValue(let path):
+      try rowWindows.followFullValue(path, for: operation)
       answer(operation, .done)
     case .onDisconnect(let write):
       try disconnects.register(write, for: operation.connectionAndRequest.connection)
@@ -134,7 +134,7 @@ final class BatchExecution {
     case .takeOver(let session, let connection):
       try sessions.takeOver(session, of: connection)
       answer(operation, .done)
-    case .getSetting(let setting): answer(operation, .text(try settings.string(of: setting, for: caller)))
+    case .getSetting(let setting): answer(operation, .setting(try settings.string(of: setting, for: caller)))
     case .setSetting(let setting, let string):
       try settings.set(setting, to: string, for: caller)
       answer(operation, .done)
@@ -148,11 +148,11 @@ final class BatchExecution {
       try work(self)
       answer(operation, .done)
     case .buildIndexes: answer(operation, .count(try indexBuilds.buildNext() ? 1 : 0))
-    case .place(let path, let imported):
-      try imports.place(imported, at: path, for: operation)
+    case .installImport(let path, let imported):
+      try imports.install(imported, at: path, for: operation)
       answer(operation, .written(.empty))
-    case .tidy:
-      _ = try writer?.forgetEmptyGenerations()
+    case .removeEmptyGenerations:
+      _ = try writer?.removeEmptyGenerations()
       answer(operation, .done)
     case .barrier: answer(operation, .done)
     }
@@ -171,7 +171,7 @@ final class BatchExecution {
     switch step {
     case .answer: preconditionFailure("invariant: the batch answers operations, handlers return results")
     case .listen: answerCount += 1
-    case .write, .whole, .unlisten, .end: break
+    case .write, .fullValue, .unlisten, .end: break
     }
     steps.append(step)
   }
@@ -206,7 +206,7 @@ final class BatchExecution {
 
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
     for key in path.keys {
-      guard Key.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
+      guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
     }
     if executor.policy.allowsEverything(caller) { return }
     let view = TreeAccessView(tree: tree, changes: [], now: now)

@@ -217,7 +217,7 @@ struct BatchRunner: Sendable {
         let some = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(some.count)
         do {
-          _ = try await run { try $0.disconnects.fire(some) }
+          _ = try await run { try $0.disconnects.performWrites(of: some) }
         } catch let error where !error.isUnavailable {
           for session in some { try await endLeftoverSession(session) }
         }
@@ -228,9 +228,9 @@ struct BatchRunner: Sendable {
   private func endLeftoverSession(_ session: String) async throws {
     do {
       do {
-        _ = try await run { try $0.disconnects.fire([session]) }
+        _ = try await run { try $0.disconnects.performWrites(of: [session]) }
       } catch let error where error.isLimit {
-        _ = try await endInSteps(session) { try $0.disconnects.fire([session]) }
+        _ = try await endInSteps(session) { try $0.disconnects.performWrites(of: [session]) }
       }
     } catch let error where !error.isUnavailable {
       report("\(rows.name): the onDisconnect writes of a session cannot be written: \(error)")
@@ -243,12 +243,12 @@ struct BatchRunner: Sendable {
   private func endInSteps(
     _ session: String, _ last: @escaping @Sendable (BatchExecution) throws -> Void
   ) async throws -> [FanOutStep] {
-    var steps = try await run { try $0.disconnects.settle(session) }.steps
+    var steps = try await run { try $0.disconnects.settleValues(of: session) }.steps
     var hasMore = true
     while hasMore {
       let more = Guarded(false)
       steps += try await run { batch in
-        let found = try batch.disconnects.makeRoom(for: session)
+        let found = try batch.disconnects.clearChunk(for: session)
         more.withLock { $0 = found }
       }.steps
       hasMore = more.withLock { $0 }

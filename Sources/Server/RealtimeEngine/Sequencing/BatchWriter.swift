@@ -168,7 +168,7 @@ extension BatchWriter {
   /// Removes the entries of generations without rows, while the cleaner has nothing left to remove.
   ///
   /// - Returns: whether there may be more of them.
-  func forgetEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
+  func removeEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
     var isIdle = true
     try base.scan(RowKeys.pendingDeletes, reverse: false) { _, _, _ in
       isIdle = false

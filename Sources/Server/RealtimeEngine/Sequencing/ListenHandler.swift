@@ -21,7 +21,7 @@ struct ListenHandler: BatchHandler {
       throw RealtimeError(
         .failure, "too many listens: a connection may hold \(limits.listensPerConnection)")
     }
-    if !listen.isDefault { try mayOrder(listen) }
+    if !listen.isDefault { try checkOrderLimit(listen) }
     if let shown = try batch.rowWindows.start(listen, for: operation) {
       change(connection, listen: name, to: listen.query)
       return batch.add(
@@ -52,7 +52,7 @@ struct ListenHandler: BatchHandler {
 
   /// Rejects a listen that needs one sort order too many. The fan-out stage keeps the children of a location
   /// in each order with a limit, and every write updates all of them. Order by key needs no second copy.
-  private func mayOrder(_ listen: RealtimeOperation.Listen) throws {
+  private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
     let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,
       !orders.has(listen.query.ordering, at: listen.path),
@@ -80,6 +80,6 @@ struct ListenHandler: BatchHandler {
     let before = connection.session.listens[name]
     journal.change(connection, listen: name, to: query)
     executor.orders.change(name, from: before, to: query, journal)
-    if let before { executor.windows.leave(name.path, before, journal) }
+    if let before { executor.windows.removeListen(name.path, before, journal) }
   }
 }

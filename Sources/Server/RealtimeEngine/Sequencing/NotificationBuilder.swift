@@ -30,30 +30,31 @@ struct NotificationBuilder: BatchHandler {
   /// Replaces the changes inside a location by one of the complete location, where its priority would get
   /// lost.
   private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
-    var places: Set<Path> = []
+    var locations: Set<Path> = []
     var known: [Path: Bool] = [:]
     for change in changes where change.isRemoval {
-      places.formUnion(try prioritized(above: change.path, &known))
+      locations.formUnion(try prioritizedLocations(above: change.path, &known))
     }
-    for change in changes where change.path.isPriority { places.insert(change.path.dataPath) }
-    places.formUnion(emptied)
-    var wholes: [(inside: Range<Int>, change: Change)] = []
+    for change in changes where change.path.isPriority { locations.insert(change.path.dataPath) }
+    locations.formUnion(emptied)
+    var replacements: [(inside: Range<Int>, change: Change)] = []
     var chosen: Set<Path> = []
-    for place in places.sorted(by: { $0.count < $1.count }) {
-      if isInside(place, chosen) { continue }
-      let inside = range(of: place, in: changes)
+    for location in locations.sorted(by: { $0.count < $1.count }) {
+      if isBelow(location, chosen) { continue }
+      let inside = range(of: location, in: changes)
       let candidates = changes[inside]
-      guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != place }),
+      guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != location }),
         candidates.reduce(0, { $0 + $1.value.estimatedSize }) < limits.responseBytes / 2,
-        try !keepsAnything(place, besides: candidates)
+        try !hasOtherValue(location, besides: candidates)
       else { continue }
-      wholes.append((inside, Change(path: place, value: try value(of: place, from: candidates), before: nil)))
-      chosen.insert(place)
+      replacements.append(
+        (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
+      chosen.insert(location)
     }
     // Built in one pass: single replacements would each move the rest of the array.
     var widened: [Change] = []
     var next = 0
-    for (inside, change) in wholes.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
+    for (inside, change) in replacements.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
       widened += changes[next..<inside.lowerBound]
       widened.append(change)
       next = inside.upperBound
@@ -62,19 +63,21 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// The value of a location whose content comes entirely from these changes.
-  private func value(of place: Path, from changes: ArraySlice<Change>) throws -> Node {
-    if let known = tree.cache?.node(at: place) { return known }
+  private func value(of location: Path, from changes: ArraySlice<Change>) throws -> Node {
+    if let known = tree.cache?.node(at: location) { return known }
     var value = Node.empty
-    // The locations from `place` down to the last change, which may have priorities.
-    var way: [Path] = []
+    // The locations from `location` down to the parent of the last change: they may have priorities.
+    var ancestors: [Path] = []
     for change in changes where !change.value.isEmpty && !change.path.isPriority {
-      value = value.setting(Path(keys: Array(change.path.keys.dropFirst(place.count))), to: change.value)
-      while let last = way.last, !last.contains(change.path) { way.removeLast() }
-      for count in place.count..<change.path.count where count >= place.count + way.count {
-        way.append(Path(keys: Array(change.path.keys.prefix(count))))
-        guard let location = way.last, let priority = try tree.objectPriority(at: location) else { continue }
-        let relative = Path(keys: Array(location.keys.dropFirst(place.count)))
-        // The location has a value by now: `value` keeps its priority.
+      value = value.setting(Path(keys: Array(change.path.keys.dropFirst(location.count))), to: change.value)
+      while let last = ancestors.last, !last.contains(change.path) { ancestors.removeLast() }
+      for count in location.count..<change.path.count where count >= location.count + ancestors.count {
+        ancestors.append(Path(keys: Array(change.path.keys.prefix(count))))
+        guard let ancestor = ancestors.last, let priority = try tree.objectPriority(at: ancestor) else {
+          continue
+        }
+        let relative = Path(keys: Array(ancestor.keys.dropFirst(location.count)))
+        // The ancestor has a value by now: `value` keeps its priority.
         value = value.setting(relative, to: value.descendant(relative).with(priority: priority))
       }
     }
@@ -82,9 +85,9 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// Whether a location lies below one of several.
-  private func isInside(_ place: Path, _ others: Set<Path>) -> Bool {
+  private func isBelow(_ location: Path, _ others: Set<Path>) -> Bool {
     guard !others.isEmpty else { return false }
-    var above = place.parent
+    var above = location.parent
     while let location = above {
       if others.contains(location) { return true }
       above = location.parent
@@ -93,21 +96,21 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// The range of the changes at or below a location.
-  private func range(of place: Path, in changes: [Change]) -> Range<Int> {
+  private func range(of location: Path, in changes: [Change]) -> Range<Int> {
     var (low, high) = (0, changes.count)
     while low < high {
       let middle = (low + high) / 2
-      if changes[middle].path < place { low = middle + 1 } else { high = middle }
+      if changes[middle].path < location { low = middle + 1 } else { high = middle }
     }
     var end = low
-    while end < changes.count, place.contains(changes[end].path) { end += 1 }
+    while end < changes.count, location.contains(changes[end].path) { end += 1 }
     return low..<end
   }
 
   /// Whether a location has a value that none of these changes wrote.
-  private func keepsAnything(_ place: Path, besides changes: ArraySlice<Change>) throws -> Bool {
+  private func hasOtherValue(_ location: Path, besides changes: ArraySlice<Change>) throws -> Bool {
     let rows = changes.filter { !$0.path.isPriority }.map { RowKeys.row(of: $0.path) }
-    var start = RowKeys.row(of: place)
+    var start = RowKeys.row(of: location)
     let end = KeyRange.successor(ofPrefix: start)
     for row in rows.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
       if start.lexicographicallyPrecedes(row), try hasValue(KeyRange(start: start, end: row)) { return true }
@@ -129,14 +132,14 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// The locations above a path that have priorities, from the root down.
-  private func prioritized(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
+  private func prioritizedLocations(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
     var found: [Path] = []
     for count in 0..<path.count {
-      let place = Path(keys: Array(path.keys.prefix(count)))
+      let location = Path(keys: Array(path.keys.prefix(count)))
       // A value was removed below it: the location is, or was, an object.
-      let has = try known[place] ?? (tree.objectPriority(at: place) != nil)
-      known[place] = has
-      if has { found.append(place) }
+      let has = try known[location] ?? (tree.objectPriority(at: location) != nil)
+      known[location] = has
+      if has { found.append(location) }
     }
     return found
   }

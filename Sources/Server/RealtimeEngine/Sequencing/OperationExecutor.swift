@@ -198,12 +198,12 @@ final class OperationExecutor: @unchecked Sendable {
   func register(_ connection: ConnectionState, _ journal: SessionJournal) {
     guard sessions[connection.name] !== connection else { return }
     sessions[connection.name] = connection
-    journal.note { self.sessions[connection.name] = nil }
+    journal.record { self.sessions[connection.name] = nil }
   }
 
   func unregister(_ session: String, _ journal: SessionJournal) -> ConnectionState? {
     guard let connection = sessions.removeValue(forKey: session) else { return nil }
-    journal.note { self.sessions[session] = connection }
+    journal.record { self.sessions[session] = connection }
     return connection
   }
 }

@@ -47,11 +47,11 @@ struct RealtimeOperation: Sendable {
     /// Ends a session and performs its onDisconnect writes, whether its connection is still open or not.
     case takeOver(session: String, of: ConnectionState?)
     /// Moves an imported value, whose rows are durable already, to its location.
-    case place(Path, ImportedTree)
+    case installImport(Path, ImportedTree)
     /// Removes the entries of relocated subtrees that hold no rows.
-    case tidy
+    case removeEmptyGenerations
     /// Switches a location that is followed by rows to being followed as one value.
-    case followWhole(Path)
+    case followFullValue(Path)
     /// Does nothing: its answer says that everything before it is durable.
     case barrier
   }
@@ -68,7 +68,7 @@ struct RealtimeOperation: Sendable {
     case stale(Node)
     case value(Node)
     case shallow(ShallowNode)
-    case text(String?)
+    case setting(String?)
     case rules(RulesFile?)
     case count(Int)
   }
@@ -161,7 +161,7 @@ struct RealtimeOperation: Sendable {
   /// deferral has read is not throttled: every later change would have to be applied to that value.
   var isThrottled: Bool {
     switch action {
-    case .get, .getShallow, .listen, .buildIndexes, .followWhole, .cancelOnDisconnect:
+    case .get, .getShallow, .listen, .buildIndexes, .followFullValue, .cancelOnDisconnect:
       results.location == nil && results.window == nil
     default: false
     }

@@ -29,7 +29,7 @@ final class SessionJournal: @unchecked Sendable {
   }
 
   /// Records how to undo a change that was made elsewhere.
-  func note(_ undoChange: @escaping () -> Void) { undo.append(undoChange) }
+  func record(_ undoChange: @escaping () -> Void) { undo.append(undoChange) }
 
   /// Undoes every recorded change, latest first.
   func rollBack() {

@@ -1,21 +1,20 @@
-// What administrators do with what is kept of a database beside its data: in the one order of everything
-// else.
+// Runs the operations of administrators on a database's settings, in sequence with all other operations.
 
 import OrderedStore
 import RealtimeModel
 
 extension RowKeys {
-  /// The row of something that is kept beside the data.
+  /// The row of a setting or another record that is not part of the tree.
   static func metadata(_ name: String) -> [UInt8] { [UInt8(ascii: "s")] + Array(name.utf8) }
 }
 
 extension RealtimeDatabase {
-  /// Does something in the sequencer; durable when this returns.
+  /// Runs a closure on the executor; its writes are durable when this returns.
   ///
   /// - Parameters:
-  ///   - bytes: about how much it writes.
-  ///   - work: may be run more than once: where it fails nothing of it stays.
-  /// - Throws: `permission_denied` to everyone but administrators; what the work throws.
+  ///   - bytes: the approximate bytes that it writes.
+  ///   - work: may run more than once; the writes of a failed run are discarded.
+  /// - Throws: `permission_denied` unless the caller is an administrator; errors of the closure.
   func administer<Value: Sendable>(
     bytes: Int, as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {
@@ -24,9 +23,9 @@ extension RealtimeDatabase {
     return try RealtimeDatabase.value(of: result)
   }
 
-  /// Looks at what is durable, beside the sequencer.
+  /// Runs a closure on the durable state, off the executor.
   ///
-  /// - Throws: as ``administer(bytes:as:_:)``.
+  /// - Throws: the errors of ``administer(bytes:as:_:)``.
   func inspect<Value: Sendable>(
     as caller: Caller, _ work: @escaping @Sendable (BatchExecution) throws -> Value
   ) async throws(RealtimeError) -> Value {

@@ -1,33 +1,33 @@
-// Rulesets: rules files that are stored under names of their own, and labels that say what they are for. The
-// one labelled stable is in force.
+// Stores rulesets: named rules files, and the labels that assign them a purpose. The ruleset labelled
+// `stable` is in force.
 //
-//   's' "rulesets"          the labels and, the oldest first, the name and the time of each ruleset
-//   's' "ruleset/" + name   its rules file, as text
+//   's' "rulesets"          the labels, and the name and time of each ruleset, oldest first
+//   's' "ruleset/" + name   its rules file, as UTF-8
 //
-// Invariant: while the label `stable` stands, the rules in force are those of the ruleset that it names: the
-// label is moved by the commit that replaces the rules, and goes when they are replaced otherwise.
+// Invariant: while the label `stable` exists, the rules in force are those of its ruleset. The commit that
+// replaces the rules also moves the label, or removes it if the rules are replaced in another way.
 
 import OrderedStore
 public import RealtimeModel
 
 /// A ruleset.
 public struct Ruleset: Sendable, Equatable {
-  /// Its name, which the server gave it.
+  /// The name, which the server assigned.
   public let id: String
-  /// When it was stored, in milliseconds since the Unix epoch.
+  /// The creation time, in milliseconds since the Unix epoch.
   public let createdAt: Int64
-  /// The rules file as it was written.
+  /// The source of the rules file.
   public let source: String
 }
 
-/// Which rulesets have labels.
+/// The labels of rulesets.
 public struct RulesetLabels: Sendable, Equatable {
-  /// The one in force.
+  /// The ruleset in force.
   public var stable: String?
-  /// The one that is to be tried out on some requests: kept, and used for none.
+  /// The ruleset to be tried on some requests: stored, and never used.
   public var canary: String?
 
-  /// Makes labels.
+  /// Creates labels.
   public init(stable: String? = nil, canary: String? = nil) {
     self.stable = stable
     self.canary = canary
@@ -36,18 +36,18 @@ public struct RulesetLabels: Sendable, Equatable {
   fileprivate var ids: [String] { [stable, canary].compactMap { $0 } }
 }
 
-/// What there is of rulesets in one database.
+/// The list of rulesets in one database.
 struct RulesetDirectory {
   struct Entry {
     let id: String
     let createdAt: Int64
   }
 
-  /// The most rulesets of one database. With another the oldest goes that has no label.
+  /// Maximum rulesets of one database. Adding another removes the oldest one without a label.
   static let maximumCount = 64
 
   var labels = RulesetLabels()
-  /// The oldest first.
+  /// The rulesets, oldest first.
   private(set) var entries: [Entry] = []
 
   init(in view: any ReadView) throws {
@@ -64,7 +64,7 @@ struct RulesetDirectory {
     }
   }
 
-  /// Adds a ruleset; the name of one that has to go for it.
+  /// Adds a ruleset. Returns the name of the ruleset that is removed for it.
   mutating func add(_ entry: Entry) -> String? {
     entries.append(entry)
     guard entries.count > RulesetDirectory.maximumCount,
@@ -89,7 +89,7 @@ struct RulesetDirectory {
 }
 
 extension RowKeys {
-  /// The row that says what rulesets there are.
+  /// The row of the list of rulesets.
   static let rulesets: [UInt8] = metadata("rulesets")
 
   /// The row of a ruleset.
@@ -112,9 +112,9 @@ extension SettingsHandler {
 }
 
 extension RealtimeDatabase {
-  /// Stores a ruleset, durably, and gives its name. Nothing comes into force by it.
+  /// Stores a ruleset durably and returns its name. The rules in force do not change.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func addRuleset(_ rules: RulesFile, as caller: Caller) async throws(RealtimeError) -> String {
     let id = RandomName.make(20)
     return try await administer(bytes: rules.text.utf8.count, as: caller) { batch in
@@ -129,9 +129,9 @@ extension RealtimeDatabase {
     }
   }
 
-  /// The rulesets, the oldest first.
+  /// Returns the rulesets, oldest first.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func rulesets(as caller: Caller) async throws(RealtimeError) -> [Ruleset] {
     try await inspect(as: caller) { batch in
       try RulesetDirectory(in: batch.tree.view).entries.compactMap { entry in
@@ -142,9 +142,9 @@ extension RealtimeDatabase {
     }
   }
 
-  /// A ruleset by its name; nil if there is none.
+  /// Returns a ruleset by name; nil if there is none.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func ruleset(_ id: String, as caller: Caller) async throws(RealtimeError) -> Ruleset? {
     try await inspect(as: caller) { batch in
       let entry = try RulesetDirectory(in: batch.tree.view).entries.first { $0.id == id }
@@ -153,19 +153,19 @@ extension RealtimeDatabase {
     }
   }
 
-  /// Which rulesets have labels.
+  /// Returns the labels of rulesets.
   ///
-  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `permission_denied` unless the caller is an administrator.
   public func rulesetLabels(as caller: Caller) async throws(RealtimeError) -> RulesetLabels {
     try await inspect(as: caller) { try RulesetDirectory(in: $0.tree.view).labels }
   }
 
-  /// Replaces all labels. The ruleset labelled stable replaces the rules by the same commit; without one they
-  /// stay.
+  /// Replaces all labels. The same commit puts the ruleset labelled stable into force. Without a stable label
+  /// the rules do not change.
   ///
   /// - Returns: the rules that were put into force.
-  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a ruleset that there is not,
-  ///   `permission_denied` to everyone but administrators.
+  /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for a missing ruleset, `permission_denied` unless
+  ///   the caller is an administrator.
   public func setRulesetLabels(
     _ labels: RulesetLabels, as caller: Caller
   ) async throws(RealtimeError) -> RulesFile? {

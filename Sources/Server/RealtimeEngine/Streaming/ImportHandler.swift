@@ -9,7 +9,7 @@ struct ImportHandler: BatchHandler {
   let batch: BatchExecution
 
   /// Moves an imported value to its location.
-  func place(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
+  func install(_ imported: ImportedTree, at path: Path, for operation: RealtimeOperation) throws {
     guard executor.policy.allowsEverything(operation.caller) else { throw RealtimeError.permissionDenied }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),

@@ -12,97 +12,94 @@ struct RowWindow {
   let query: QuerySpec
   private let range: QueryRange
   /// The shown children and their sort keys.
-  private(set) var places: [Key: SortKey] = [:]
+  private(set) var sortKeys: [ChildKey: SortKey] = [:]
   /// With the limit reached, the sort key of the last child in query order: the next to leave.
   private(set) var limitBoundary: SortKey?
 
-  /// - Parameter places: the complete window, as rows give it.
-  init(_ query: QuerySpec, _ places: [SortKey]) {
+  /// - Parameter sortKeys: the complete window, as rows give it.
+  init(_ query: QuerySpec, _ sortKeys: [SortKey]) {
     self.query = query
     range = QueryRange(query)
-    for place in places { self.places[place.key] = place }
+    for sortKey in sortKeys { self.sortKeys[sortKey.key] = sortKey }
     findBoundary()
-    checkBounds()
+    assert(hasValidBounds, "the rows of a window lie in its range and limit")
   }
 
   private var limit: Int { query.limit?.count ?? .max }
 
   /// Whether children beyond the boundary may fill free positions.
-  var isShort: Bool { limitBoundary != nil && places.count < limit }
+  var isShort: Bool { limitBoundary != nil && sortKeys.count < limit }
 
   /// Whether a sort key lies in the window.
-  func isInside(_ place: SortKey) -> Bool {
-    guard range.contains(place) else { return false }
-    return limitBoundary.map { !isAfter(place, $0) } ?? true
+  func isInside(_ sortKey: SortKey) -> Bool {
+    guard range.contains(sortKey) else { return false }
+    return limitBoundary.map { !isAfter(sortKey, $0) } ?? true
   }
 
   /// Moves a child to its current sort key, or removes it; returns false if nothing changed.
-  mutating func move(_ key: Key, to place: SortKey?, _ undo: inout Undo) -> Bool {
-    let place = place.flatMap { isInside($0) ? $0 : nil }
-    guard places[key] != place else { return false }
-    set(key, to: place, &undo)
+  mutating func move(_ key: ChildKey, to sortKey: SortKey?, _ undo: inout Undo) -> Bool {
+    let sortKey = sortKey.flatMap { isInside($0) ? $0 : nil }
+    guard sortKeys[key] != sortKey else { return false }
+    set(key, to: sortKey, &undo)
     return true
   }
 
   /// Removes the children beyond the limit, and updates the boundary.
   ///
   /// - Returns: the removed children.
-  mutating func trim(_ undo: inout Undo) -> [Key] {
-    let excess = places.count - limit
+  mutating func trim(_ undo: inout Undo) -> [ChildKey] {
+    let excess = sortKeys.count - limit
     guard excess >= 0 else { return [] }
     var removed: [SortKey] = []
     if excess == 1 {
       removed = last.map { [$0] } ?? []
     } else if excess > 1 {
-      removed = Array(places.values.sorted { isAfter($0, $1) }.prefix(excess))
+      removed = Array(sortKeys.values.sorted { isAfter($0, $1) }.prefix(excess))
     }
-    for place in removed { set(place.key, to: nil, &undo) }
+    for sortKey in removed { set(sortKey.key, to: nil, &undo) }
     findBoundary()
-    checkBounds()
+    precondition(sortKeys.count <= limit, "invariant: a window holds no more children than its limit")
     return removed.map(\.key)
   }
 
   /// Replaces the window by the current one, as rows give it.
   ///
   /// - Returns: the new children.
-  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [Key] {
-    var added: [Key] = []
-    for place in now where places[place.key] != place {
-      if places[place.key] == nil { added.append(place.key) }
-      set(place.key, to: place, &undo)
+  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [ChildKey] {
+    var added: [ChildKey] = []
+    for sortKey in now where sortKeys[sortKey.key] != sortKey {
+      if sortKeys[sortKey.key] == nil { added.append(sortKey.key) }
+      set(sortKey.key, to: sortKey, &undo)
     }
     limitBoundary = nil
     findBoundary()
-    checkBounds()
+    assert(hasValidBounds, "the rows of a window lie in its range and limit")
     return added
   }
 
-  private mutating func set(_ key: Key, to place: SortKey?, _ undo: inout Undo) {
-    undo.places.append((key, places[key]))
-    places[key] = place
+  private mutating func set(_ key: ChildKey, to sortKey: SortKey?, _ undo: inout Undo) {
+    undo.sortKeys.append((key, sortKeys[key]))
+    sortKeys[key] = sortKey
   }
 
-  private mutating func findBoundary() { if places.count >= limit { limitBoundary = last } }
+  private mutating func findBoundary() { if sortKeys.count >= limit { limitBoundary = last } }
 
-  private func checkBounds() {
-    precondition(places.count <= limit, "invariant: a window holds no more children than its limit")
-    assert(places.values.allSatisfy { isInside($0) }, "a window's children lie in its range")
-  }
+  private var hasValidBounds: Bool { sortKeys.count <= limit && sortKeys.values.allSatisfy { isInside($0) } }
 
   /// The last child in query order.
   private var last: SortKey? {
-    if case .last = query.limit { places.values.min() } else { places.values.max() }
+    if case .last = query.limit { sortKeys.values.min() } else { sortKeys.values.max() }
   }
 
-  private func isAfter(_ place: SortKey, _ other: SortKey) -> Bool {
-    if case .last = query.limit { place < other } else { other < place }
+  private func isAfter(_ sortKey: SortKey, _ other: SortKey) -> Bool {
+    if case .last = query.limit { sortKey < other } else { other < sortKey }
   }
 
   // MARK: Undo
 
   /// The state of a window before changes.
   struct Undo {
-    fileprivate var places: [(key: Key, place: SortKey?)] = []
+    fileprivate var sortKeys: [(key: ChildKey, sortKey: SortKey?)] = []
     fileprivate let limitBoundary: SortKey?
 
     init(_ window: RowWindow) { limitBoundary = window.limitBoundary }
@@ -110,7 +107,7 @@ struct RowWindow {
 
   /// Rolls back changes.
   mutating func rollBack(_ undo: Undo) {
-    for (key, place) in undo.places.reversed() { places[key] = place }
+    for (key, sortKey) in undo.sortKeys.reversed() { sortKeys[key] = sortKey }
     limitBoundary = undo.limitBoundary
   }
 }

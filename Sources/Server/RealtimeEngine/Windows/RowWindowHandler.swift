@@ -30,11 +30,11 @@ struct RowWindowHandler: BatchHandler {
     let windows = executor.windows
     if let known = windows[path] {
       if known.windows[query] != nil {
-        windows.join(path, query, nil, journal)
+        windows.addListen(path, query, nil, journal)
         return .empty
       }
       // A window may lack children now. Those of a new window would appear in it without a notification.
-      if known.isLeaving { return nil }
+      if known.isReadingFullValue { return nil }
     } else {
       guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
         try tree.nodeIfSmall(at: path, staging) == nil
@@ -44,20 +44,20 @@ struct RowWindowHandler: BatchHandler {
       return nil
     }
     var bytes = 0
-    var children: [(key: Key, node: Node)] = []
+    var children: [(key: ChildKey, node: Node)] = []
     for key in keys {
       guard let child = try smallChild(key, at: path) else { return nil }
       bytes += child.estimatedSize
       guard bytes <= staging.maximumWindowBytes else { return nil }
       children.append((key, child))
     }
-    let places = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
-    windows.join(path, query, RowWindow(query, places), journal)
+    let sortKeys = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
+    windows.addListen(path, query, RowWindow(query, sortKeys), journal)
     return .object(children)
   }
 
   /// The keys of a window by rows; nil where rows do not give it, or it has more than `maximum` children.
-  private func keysByRows(_ query: QuerySpec, at path: Path, atMost maximum: Int) throws -> [Key]? {
+  private func keysByRows(_ query: QuerySpec, at path: Path, atMost maximum: Int) throws -> [ChildKey]? {
     var query = query
     if query.limit.map({ $0.count > maximum }) ?? true {
       if case .last = query.limit {
@@ -70,7 +70,7 @@ struct RowWindowHandler: BatchHandler {
   }
 
   /// A child that is small enough to be read in the batch; nil for a large one.
-  private func smallChild(_ key: Key, at path: Path) throws -> Node? {
+  private func smallChild(_ key: ChildKey, at path: Path) throws -> Node? {
     do {
       return try tree.nodeIfSmall(at: path.child(key), staging)
     } catch let error as RealtimeError where error == .tooBig {
@@ -111,31 +111,31 @@ struct RowWindowHandler: BatchHandler {
   private func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
     let windows = executor.windows
     guard let before = windows[path] else { return [] }
-    var inside: [Key: [WindowChange]] = [:]
+    var inside: [ChildKey: [WindowChange]] = [:]
     for change in changes {
       guard let relative = change.path.relative(to: path), let key = relative.first, !key.isPriority else {
         continue
       }
       inside[key, default: []].append((relative, change.value))
     }
-    var places: [Ordering: [Key: SortKey]] = [:]
-    for query in before.windows.keys where places[query.ordering] == nil {
-      places[query.ordering] = [:]
+    var sortKeys: [Ordering: [ChildKey: SortKey]] = [:]
+    for query in before.windows.keys where sortKeys[query.ordering] == nil {
+      sortKeys[query.ordering] = [:]
       for key in inside.keys {
-        places[query.ordering]?[key] = try tree.place(of: key, in: path, by: query.ordering)
+        sortKeys[query.ordering]?[key] = try tree.sortKey(of: key, in: path, by: query.ordering)
       }
     }
     var concerned = Set(inside.keys)
-    var wasShown: [Key: Bool] = [:]
+    var wasShown: [ChildKey: Bool] = [:]
     for key in inside.keys { wasShown[key] = before.shows(key) }
     for (query, window) in before.windows {
-      let now = places[query.ordering] ?? [:]
+      let now = sortKeys[query.ordering] ?? [:]
       let moved = inside.keys.filter { key in
-        let place = now[key].flatMap { window.isInside($0) ? $0 : nil }
-        return window.places[key] != place
+        let sortKey = now[key].flatMap { window.isInside($0) ? $0 : nil }
+        return window.sortKeys[key] != sortKey
       }
       if moved.isEmpty { continue }
-      let removed: [Key] =
+      let removed: [ChildKey] =
         windows.change(path, query, journal) { window, undo in
           for key in moved { _ = window.move(key, to: now[key], &undo) }
           return window.trim(&undo)
@@ -143,11 +143,11 @@ struct RowWindowHandler: BatchHandler {
       for key in removed where wasShown[key] == nil { wasShown[key] = before.shows(key) }
       concerned.formUnion(removed)
       guard windows[path]?.windows[query]?.isShort == true else { continue }
-      guard let filling = try placesByRows(query, at: path) else {
+      guard let filling = try sortKeysByRows(query, at: path) else {
         leaveRows(path)
         continue
       }
-      let added: [Key] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
+      let added: [ChildKey] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
       for key in added where wasShown[key] == nil { wasShown[key] = before.shows(key) }
       concerned.formUnion(added)
     }
@@ -165,7 +165,7 @@ struct RowWindowHandler: BatchHandler {
           notified.append(complete)
         } else {
           // The child is too large to be read here. It appears once the complete location is read.
-          for query in now.windows.keys where now.windows[query]?.places[key] != nil {
+          for query in now.windows.keys where now.windows[query]?.sortKeys[key] != nil {
             windows.change(path, query, journal) { _ = $0.move(key, to: nil, &$1) }
           }
           leaveRows(path)
@@ -177,23 +177,23 @@ struct RowWindowHandler: BatchHandler {
   }
 
   /// The sort keys of a window's children by rows; nil where rows do not give them.
-  private func placesByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
+  private func sortKeysByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
     guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
-    return try keys.compactMap { try tree.place(of: $0, in: path, by: query.ordering) }
+    return try keys.compactMap { try tree.sortKey(of: $0, in: path, by: query.ordering) }
   }
 
   /// Requests the complete value of a location, which is followed from then on.
   private func leaveRows(_ path: Path) {
-    if executor.windows.beginLeaving(path, journal) { executor.events.rowWindowsEnded(path) }
+    if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 
   /// Follows a location as one value from now on, or ends its listens if the value is too large.
-  func followWhole(_ path: Path, for operation: RealtimeOperation) throws {
-    guard executor.windows[path]?.isLeaving == true else { return }
+  func followFullValue(_ path: Path, for operation: RealtimeOperation) throws {
+    guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {
       let value = try batch.reads.value(at: path, for: operation)
       executor.windows.remove(path, journal)
-      batch.add(.whole(path, value.node))
+      batch.add(.fullValue(path, value.node))
     } catch let error as RealtimeError {
       if error == .abandoned { return }
       for (connection, name) in executor.audience(of: path).above where name.path == path {
@@ -209,7 +209,7 @@ struct RowWindowHandler: BatchHandler {
 
 extension Tree {
   /// The sort key of a child in an order; nil if the child does not exist. Reads one or two rows.
-  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> SortKey? {
+  func sortKey(of key: ChildKey, in location: Path, by ordering: Ordering) throws -> SortKey? {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
     if itself == .null { return nil }

@@ -15,10 +15,10 @@ final class WindowedLocations: @unchecked Sendable {
     /// Number of listens for each query.
     fileprivate var listens: [QuerySpec: Int] = [:]
     /// Whether the complete value is being read, because rows no longer give the windows.
-    fileprivate(set) var isLeaving = false
+    fileprivate(set) var isReadingFullValue = false
 
     /// Whether some window shows a child.
-    func shows(_ key: Key) -> Bool { windows.values.contains { $0.places[key] != nil } }
+    func shows(_ key: ChildKey) -> Bool { windows.values.contains { $0.sortKeys[key] != nil } }
   }
 
   private(set) var locations: [Path: Location] = [:]
@@ -37,34 +37,34 @@ final class WindowedLocations: @unchecked Sendable {
   /// Adds a listen.
   ///
   /// - Parameter window: the window of its query; nil if the query is followed already.
-  func join(_ path: Path, _ query: QuerySpec, _ window: RowWindow?, _ journal: SessionJournal) {
+  func addListen(_ path: Path, _ query: QuerySpec, _ window: RowWindow?, _ journal: SessionJournal) {
     if locations[path] == nil {
       set(path, to: Location())
-      journal.note { self.set(path, to: nil) }
+      journal.record { self.set(path, to: nil) }
     }
     let count = locations[path]?.listens[query]
     precondition(
       (window == nil) == (count != nil), "invariant: a followed query has one window and at least one listen")
     if let window { locations[path]?.windows[query] = window }
     locations[path]?.listens[query] = (count ?? 0) + 1
-    journal.note {
+    journal.record {
       if window != nil { self.locations[path]?.windows[query] = nil }
       self.locations[path]?.listens[query] = count
     }
   }
 
   /// Removes a listen, if its location is followed by rows.
-  func leave(_ path: Path, _ query: QuerySpec, _ journal: SessionJournal) {
+  func removeListen(_ path: Path, _ query: QuerySpec, _ journal: SessionJournal) {
     guard let location = locations[path], let count = location.listens[query] else { return }
     if count > 1 {
       locations[path]?.listens[query] = count - 1
-      return journal.note { self.locations[path]?.listens[query] = count }
+      return journal.record { self.locations[path]?.listens[query] = count }
     }
     if location.listens.count == 1 { return remove(path, journal) }
     locations[path]?.listens[query] = nil
     locations[path]?.windows[query] = nil
     let window = location.windows[query]
-    journal.note {
+    journal.record {
       self.locations[path]?.listens[query] = count
       self.locations[path]?.windows[query] = window
     }
@@ -74,10 +74,10 @@ final class WindowedLocations: @unchecked Sendable {
   func remove(_ path: Path, _ journal: SessionJournal) {
     guard let location = locations[path] else { return }
     set(path, to: nil)
-    journal.note { self.set(path, to: location) }
+    journal.record { self.set(path, to: location) }
   }
 
-  /// Changes a window in place.
+  /// Changes a window in sortKey.
   func change<Result>(
     _ path: Path, _ query: QuerySpec, _ journal: SessionJournal,
     _ body: (inout RowWindow, inout RowWindow.Undo) throws -> Result
@@ -89,16 +89,16 @@ final class WindowedLocations: @unchecked Sendable {
     var undo = RowWindow.Undo(window)
     defer {
       locations[path]?.windows[query] = window
-      journal.note { [undo] in self.locations[path]?.windows[query]?.rollBack(undo) }
+      journal.record { [undo] in self.locations[path]?.windows[query]?.rollBack(undo) }
     }
     return try body(&window, &undo)
   }
 
   /// Records that the complete value of a location is being read; returns false if it is already.
-  func beginLeaving(_ path: Path, _ journal: SessionJournal) -> Bool {
-    guard let location = locations[path], !location.isLeaving else { return false }
-    locations[path]?.isLeaving = true
-    journal.note { self.locations[path]?.isLeaving = false }
+  func beginReadingFullValue(_ path: Path, _ journal: SessionJournal) -> Bool {
+    guard let location = locations[path], !location.isReadingFullValue else { return false }
+    locations[path]?.isReadingFullValue = true
+    journal.record { self.locations[path]?.isReadingFullValue = false }
     return true
   }
 

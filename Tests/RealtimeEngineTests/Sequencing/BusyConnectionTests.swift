@@ -1,5 +1,5 @@
-// What one connection asks for in plenty does not hold up the others: neither what it leaves behind when it
-// goes, nor what a change of its caller takes.
+// Many requests of one connection do not delay the others: neither those that remain when it closes, nor the
+// authorization of its listens.
 
 import OrderedStore
 import RealtimeModel
@@ -8,37 +8,33 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Connections with much to do", .timeLimit(.minutes(5)))
-struct LeavingTests {
-  /// Allows everything but `l/1` to the last user; tells in which order it was asked about writes and `l/0`.
-  private final class NotingPolicy: AccessPolicy {
-    let asked = Guarded<[String]>([])
+@Suite("Connections with many requests", .timeLimit(.minutes(5)))
+struct BusyConnectionTests {
+  /// Denies `l/1` to the last user, and records the order of decisions on writes and on `l/0`.
+  private final class RecordingPolicy: AccessPolicy {
+    let decisions = Guarded<[String]>([])
 
     func decide(_ caller: Caller, _ operation: AccessOperation, view: any AccessView) -> RealtimeError? {
       switch operation {
       case .read(let path, _):
         guard case .user(let id, _) = caller.identity else { return nil }
-        if path == "l/0" { asked.withLock { $0.append(id) } }
+        if path == "l/0" { decisions.withLock { $0.append(id) } }
         return path == "l/1" && id == "u20" ? .permissionDenied : nil
       case .write(let changes):
-        asked.withLock { asked in for change in changes { asked.append("\(change.path)") } }
+        decisions.withLock { decisions in for change in changes { decisions.append("\(change.path)") } }
         return nil
       }
     }
 
-    /// Waits until a write to a path was decided.
-    func decided(_ path: String) async -> Bool {
-      for _ in 0..<3_000 {
-        if asked.withLock({ $0.contains(path) }) { return true }
-        try? await Task.sleep(for: .milliseconds(10))
-      }
-      return false
+    /// Waits until access to a write was decided.
+    func decided(_ path: String) async throws -> Bool {
+      try await eventually { decisions.withLock { $0.contains(path) } }
     }
   }
 
-  @Test("A write waits for one change of a caller with many listens, however many are asked for at once")
-  func callers() async throws {
-    let (engine, policy) = (GatedEngine(), NotingPolicy())
+  @Test("A write waits for one caller change of a connection with many listens, however many are queued")
+  func reauthorization() async throws {
+    let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())
     let database = try await RealtimeEngine(store: store, policy: policy).database("callers")
     let (a, b) = (Client(database), Client(database))
@@ -47,30 +43,30 @@ struct LeavingTests {
     for number in 0..<many {
       _ = await a.send { $0.listen(Path("l/\(number)"), hash: "", request: $1) }
     }
-    await a.ask { $0.get("l", request: $1) }
-    // As many batches as may be are on their way, so that everything else waits.
-    engine.shut()
+    await a.call { $0.get("l", request: $1) }
+    // The maximum number of batches is in flight: every later operation waits.
+    engine.blockCommits()
     var writes: [Int64] = []
     for number in 0..<BatchLoop.maximumInFlight {
       writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
-      #expect(await policy.decided("n\(number)"))
+      #expect(try await policy.decided("n\(number)"))
     }
-    policy.asked.withLock { $0 = [] }
+    policy.decisions.withLock { $0 = [] }
     var changes: [Int64] = []
     for number in 1...20 {
       let caller = Caller(.user(id: "u\(number)", claims: .empty))
       changes.append(await a.send { $0.authenticate(caller, request: $1) })
     }
     writes.append(await b.send { $0.set("w", to: 1, request: $1) })
-    engine.release()
+    engine.unblock()
     for request in writes { #expect(await b.answer(to: request).text == "ok") }
     for request in changes { #expect(await a.answer(to: request).text == "ok") }
-    #expect(policy.asked.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })
+    #expect(policy.decisions.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })
     #expect(await a.drain().contains("c l/1 permission_denied"))
   }
 
-  @Test("What a connection wrote and registered before it went happens; what it listened to does not stay")
-  func gone() async throws {
+  @Test("A closed connection's writes and onDisconnect writes are performed, and its listens end")
+  func closedConnection() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("gone")
     let group = RecordingGroup()
     let connection = database.connect(as: .anonymous, to: RecordingSink(group))

@@ -1,4 +1,4 @@
-// What reads much in the sequencer does so by turns: writes pass it.
+// Throttled operations: once a batch has read for long enough, writes pass the remaining reads.
 
 import OrderedStore
 import RealtimeModel
@@ -6,10 +6,12 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Turns of what reads", .timeLimit(.minutes(10)))
-struct TurnTests {
-  /// Runs a batch and tells which of its operations were carried out, and which were put off.
-  private func run(_ batch: [RealtimeOperation], batchQuantum: Duration) async throws -> OperationExecutor.BatchResult {
+@Suite("Throttled operations", .timeLimit(.minutes(10)))
+struct ThrottlingTests {
+  /// Runs a batch, and returns its executed and deferred operations.
+  private func run(_ batch: [RealtimeOperation], batchQuantum: Duration) async throws
+    -> BatchResult
+  {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.batchQuantum = batchQuantum
@@ -20,8 +22,8 @@ struct TurnTests {
     }.result
   }
 
-  @Test("Once a batch has read for long enough its writes go on, and what else reads waits for the next")
-  func turns() async throws {
+  @Test("Once a batch has read for long enough, its writes continue and other reads wait for the next batch")
+  func timeLimit() async throws {
     let connections = (0..<40).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
@@ -33,7 +35,7 @@ struct TurnTests {
       let write = RealtimeOperation.Action.write(.set(Path("l/k\(i)"), .leaf(.int(1))), hash: nil)
       batch.append(RealtimeOperation(write, from: .call(.anonymous) { _ in }))
     }
-    // What its connection asks for behind it waits with it.
+    // A later request of a deferred connection is blocked.
     let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
     batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
     let pass = try await run(batch, batchQuantum: .zero)
@@ -41,22 +43,23 @@ struct TurnTests {
     #expect(pass.deferred.count == 39 + 1)
     let skipped = pass.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
     #expect(skipped.count == 39)
-    // With time there is, all are carried out.
+    // With enough time every operation executes.
     let all = try await run(batch, batchQuantum: .seconds(600))
     #expect(all.deferred.isEmpty && all.executed.count == batch.count)
   }
 
-  @Test("A wide window is not read in the sequencer, a narrow one is, and no other operation waits for it")
-  func windows() async throws {
+  @Test("A wide window is deferred, a narrow one is read, and other connections pass")
+  func wideWindows() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     (staging.readRows, staging.batchQuantum) = (8, .seconds(600))
-    let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
+    let executor = OperationExecutor(
+      policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
     let connections = (0..<4).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
-    let list = Node.object((0..<20).map { (Key("k\($0)"), ["v": 1]) })
-    let large = Node.object((0..<9).map { (Key("k\($0)"), 1) })
+    let list = Node.object((0..<20).map { (ChildKey("k\($0)"), ["v": 1]) })
+    let large = Node.object((0..<9).map { (ChildKey("k\($0)"), 1) })
     func get(_ path: Path, _ limit: Int, _ connection: Int) -> RealtimeOperation {
       let query = QuerySpec(ordering: .key, limit: .first(limit))
       return RealtimeOperation(.get(path, query), from: .connection(connections[connection], request: 1))
@@ -82,7 +85,7 @@ struct TurnTests {
     }
     #expect(waiting == ["l 9", "blocked", "m 2"])
     #expect(pass.executed.count == 4)
-    // It goes on with what was read.
+    // The operation returns with its window.
     var ready = pass.deferred[0].requeued
     ready.results.window = .success(7)
     #expect(!ready.isThrottled)
@@ -90,13 +93,13 @@ struct TurnTests {
       try executor.run([ready], in: writer, SessionJournal(), mayDefer: true)
     }.result
     guard case .answer(_, .value(let node))? = pass.steps.first else {
-      return #expect(Bool(false), "not answered")
+      return #expect(Bool(false), "no answer")
     }
     #expect(node == 7)
   }
 
-  @Test("A step of clearing index rows ends once its time is over, and the next goes on where it ended")
-  func clearing() async throws {
+  @Test("Clearing index rows stops at its time limit, and continues from there")
+  func indexClearing() async throws {
     let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.batchQuantum = .zero
@@ -121,7 +124,7 @@ struct TurnTests {
     let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
     try await run(.setRules(try RulesFile(Array(rules.utf8))))
     for _ in 0..<2 { try await run(.buildIndexes) }
-    let notes = Node.object((0..<100).map { (Key("n\($0)"), .leaf(.int(Int64($0)))) })
+    let notes = Node.object((0..<100).map { (ChildKey("n\($0)"), .leaf(.int(Int64($0)))) })
     try await run(.write(.set("notes", notes), hash: nil))
     #expect(try await count() == 300)
     try await run(.setRules(try RulesFile(Array(#"{"rules":{}}"#.utf8))))
@@ -133,13 +136,13 @@ struct TurnTests {
     #expect(try await count() == 0)
   }
 
-  @Test("What was registered is taken apart by turns")
-  func cancels() {
+  @Test("Cancelling onDisconnect writes is throttled")
+  func cancellation() {
     #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.anonymous) { _ in }).isThrottled)
   }
 
-  @Test("What was put off has its turn, however much that is new comes with every batch")
-  func age() async throws {
+  @Test("A skipped operation executes, however many new ones arrive with every batch")
+  func starvation() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.batchQuantum = .zero
@@ -155,7 +158,7 @@ struct TurnTests {
     for number in 0..<first { #expect(queue.append(read(number))) }
     var answered: [Int64] = []
     for round in 0..<40 {
-      // Two new ones a batch, of which one is carried out.
+      // Two new operations a batch, of which one executes.
       for i in 0..<2 { #expect(queue.append(read(first + 2 * round + i))) }
       let batch = try #require(await queue.next())
       let pass = try await rows.execute(validating: nil) { writer in
