@@ -78,7 +78,7 @@ struct OperationQueueTests {
   func abandoned() async {
     let queue = OperationQueue()
     let (abandoned, other) = (connection("gone"), connection("other"))
-    func call(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
+    func ask(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
       _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? abandoned, request: nil)))
     }
     let query = QuerySpec(ordering: .value, limit: .last(1))

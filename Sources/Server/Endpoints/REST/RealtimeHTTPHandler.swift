@@ -92,7 +92,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     peerHasFinished = true
-    if let reading, reading.giveUpWaiting() { return context.close(promise: nil) }
+    if let reading, reading.cancelIfWaiting() { return context.close(promise: nil) }
     if isOpening || hasSaidAll || !(isAnswering || isRefusing) { context.close(promise: nil) }
   }
 
@@ -114,7 +114,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   var port: PortLimits { shared.port }
 
   /// What the connection holds of the server's memory.
-  var memory: PeerMemoryAccount { shared.memory }
+  var memory: MemoryReservation { shared.memory }
 
   /// Ends everything on this side, whoever ended the connection or stream.
   func end() {
@@ -344,7 +344,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     // The pieces are parts of the same memory, which is held until the last has gone out.
     let (held, memory) = (body?.readableBytes ?? 0, shared.memory)
-    last.futureResult.assumeIsolated().whenComplete { _ in memory.give(held) }
+    last.futureResult.assumeIsolated().whenComplete { _ in memory.release(held) }
     if isHTTP2 {
       let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
       if !keepAlive { close(context, after: written) }

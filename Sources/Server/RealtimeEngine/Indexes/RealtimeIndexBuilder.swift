@@ -1,16 +1,16 @@
-// The task that has index rows built: it asks for one step after another, each an operation like any other, until there
-// is nothing left to build.
+// Builds the indexes of one database in the background. A task requests one step after another, each as an
+// operation, until no build is pending.
 
 import OrderedStore
 import RealtimeModel
 
-/// The building of one database's indexes.
+/// The background task that builds indexes.
 final class RealtimeIndexBuilder: Sendable {
   private let wakes: AsyncStream<Void>.Continuation
   private let finished = Guarded(0)
 
-  /// How often it has looked and found nothing more to build.
-  var looks: Int { finished.withLock { $0 } }
+  /// The number of times it found no pending build.
+  var completedRuns: Int { finished.withLock { $0 } }
 
   init(_ queue: OperationQueue) {
     let (stream, wakes) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -23,15 +23,16 @@ final class RealtimeIndexBuilder: Sendable {
     }
   }
 
-  /// Has it looked whether there is something to build.
+  /// Starts a run.
   func wake() { wakes.yield() }
 
-  /// Ends the task after the step that is under way.
+  /// Stops after the current step.
   func stop() { wakes.finish() }
 
-  /// Takes one step; whether there may be another.
+  /// Performs one step. Returns whether another is needed.
   private static func step(_ queue: OperationQueue) async -> Bool {
-    let result: Result<RealtimeOperation.CallResult, RealtimeError>? = await withCheckedContinuation { continuation in
+    let result: Result<RealtimeOperation.CallResult, RealtimeError>? = await withCheckedContinuation {
+      continuation in
       let operation = RealtimeOperation(
         .buildIndexes, from: .call(.administrator) { continuation.resume(returning: $0) })
       if !queue.append(operation) { continuation.resume(returning: nil) }
@@ -40,7 +41,7 @@ final class RealtimeIndexBuilder: Sendable {
     case .success(.count(let left)): return left > 0
     case .success, nil: return false
     case .failure:
-      // The store cannot write now. Nothing is lost: the row that says what is to be built stands.
+      // The store cannot write now. The pending builds remain recorded in their row.
       try? await Task.sleep(for: .seconds(1))
       return true
     }

@@ -5,7 +5,7 @@
 // location as of its own position in the sequenced order.
 //
 // Invariants
-//   1. `note` receives every change at, above and below the location that is sequenced after the read was
+//   1. `record` receives every change at, above and below the location that is sequenced after the read was
 //      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
 //   2. A read that missed a change, or followed one that was rolled back, is spoiled and has no value.
 //   3. One job at a time reserves and prepares a read. Batches use it without changing it.
@@ -48,7 +48,7 @@ final class BackgroundRead: Sendable {
   // MARK: In batches
 
   /// Records a change, in the batch that makes it.
-  func note(_ changed: Path, _ value: Node, at version: Version) {
+  func record(_ changed: Path, _ value: Node, at version: Version) {
     let change: Change
     if let relative = changed.relative(to: path) {
       change = Change(version: version, path: relative, value: value)
@@ -61,7 +61,7 @@ final class BackgroundRead: Sendable {
       guard !state.isSpoiled else { return }
       precondition(
         state.changes.last.map { $0.version <= version } ?? true,
-        "invariant: changes are noted in sequenced order")
+        "invariant: changes are recorded in sequenced order")
       state.bytes += BackgroundRead.size(change)
       state.changes.append(change)
       if state.bytes > BackgroundRead.maximumBytes { BackgroundRead.spoil(&state) }
@@ -69,7 +69,7 @@ final class BackgroundRead: Sendable {
   }
 
   /// Spoils the read if a location at, above or below it has changed to an unknown value.
-  func forget(_ changed: Path) {
+  func invalidate(_ changed: Path) {
     if changed.contains(path) || path.contains(changed) { spoil() }
   }
 
@@ -196,11 +196,11 @@ final class BackgroundReads: Sendable {
   /// A read of a location that is in use and that no job has reserved.
   func idle(at path: Path) -> BackgroundRead? { all.first { $0.path == path && $0.isIdle } }
 
-  func note(_ path: Path, _ value: Node, at version: Version) {
-    for read in all { read.note(path, value, at: version) }
+  func record(_ path: Path, _ value: Node, at version: Version) {
+    for read in all { read.record(path, value, at: version) }
   }
 
-  func forget(_ path: Path) { for read in all { read.forget(path) } }
+  func invalidate(_ path: Path) { for read in all { read.invalidate(path) } }
 
   func spoilAll() { for read in all { read.spoil() } }
 

@@ -1,7 +1,7 @@
 // Tracks the locations whose children have, or had, priorities.
 //
-// Most databases have no priorities. Where children have none, the order by priority, which is the default of
-// queries, equals the order by key: a window is then read from the rows as they are sorted.
+// Most databases have no priorities. Without them the default order of queries, by priority, equals the order by key. A
+// window is then read from the rows as they are sorted.
 //
 //   'p'          exists while the rows below are complete: from the time when the tree was empty
 //   'q' + path   a child of this location has, or had, a priority: 0x00; or any location below it: 0x01

@@ -87,29 +87,29 @@ extension OrderingValue: TotallyOrdered {
 }
 
 /// A child's place in an order: the value it is ordered by, then its key.
-public struct OrderingPlace: Sendable, Hashable, Comparable {
+public struct SortKey: Sendable, Hashable, Comparable {
   /// What the child is ordered by.
   public var value: OrderingValue
   /// The child's key.
-  public var key: Key
+  public var key: ChildKey
 
   /// Makes a place.
-  public init(value: OrderingValue, key: Key) {
+  public init(value: OrderingValue, key: ChildKey) {
     self.value = value
     self.key = key
   }
 
   /// The place of a child.
-  public init(of key: Key, _ child: Node, in ordering: Ordering) {
+  public init(of key: ChildKey, _ child: Node, in ordering: Ordering) {
     self.init(value: ordering.value(of: child), key: key)
   }
 
   /// By value, then by key.
-  public static func < (a: OrderingPlace, b: OrderingPlace) -> Bool { a.order(against: b) < 0 }
+  public static func < (a: SortKey, b: SortKey) -> Bool { a.order(against: b) < 0 }
 }
 
-extension OrderingPlace: TotallyOrdered {
-  func order(against other: OrderingPlace) -> Int {
+extension SortKey: TotallyOrdered {
+  func order(against other: SortKey) -> Int {
     let order = value.order(against: other.value)
     return order != 0 ? order : key.order(against: other.key)
   }
@@ -117,8 +117,8 @@ extension OrderingPlace: TotallyOrdered {
 
 extension Node {
   /// The children in an order. O(n) where that is key order, else O(n log n).
-  public func sortedChildren(by ordering: Ordering) -> [(key: Key, node: Node)] {
-    var entries: [(key: Key, node: Node)] = []
+  public func sortedChildren(by ordering: Ordering) -> [(key: ChildKey, node: Node)] {
+    var entries: [(key: ChildKey, node: Node)] = []
     entries.reserveCapacity(childCount)
     forEachChild { key, node in
       entries.append((key, node))

@@ -34,9 +34,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Whether the request is kept as it came, compressed, until it is whole.
   private var requestIsPacked = false
   /// How the call's messages are compressed that are.
-  private(set) var packing: Packing?
+  private(set) var packing: CompressionAlgorithm?
   /// A message that is being unpacked elsewhere, and its size; what follows it waits.
-  var unpacking: InflationQueue.Job?
+  var unpacking: DecompressionQueue.Job?
   var packedBytes = 0
   private var heldBytes = 0
   /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
@@ -135,13 +135,13 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
-      if let encoding = head.encoding { packing = Packing(encoding) }
+      if let encoding = head.encoding { packing = CompressionAlgorithm(encoding) }
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
         // Nothing is done for a deadline that has passed.
         if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
-        guard connection.memory.take(connection.limits.streamBytes) else { throw connection.noMemory }
+        guard connection.memory.reserve(connection.limits.streamBytes) else { throw connection.noMemory }
         takenBytes = connection.limits.streamBytes
         switch method {
         case .duplex(let make):
@@ -177,9 +177,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       while reading, unpacking == nil, let event = try stream.next() {
         switch (phase, event) {
         case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
-        case (.duplex, .packedMessage(let packed)):
+        case (.duplex, .compressedMessage(let packed)):
           if let message = try unpack(packed) { try takeUnpacked(message) }
-        case (.collecting, .packedMessage(let packed)):
+        case (.collecting, .compressedMessage(let packed)):
           try take(packed)
           requestIsPacked = true
         case (_, .oversizedMessage(let bytes)): try refuse(bytes)
@@ -207,7 +207,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func refuse(_ bytes: Int?) throws(GRPCStatus) {
     let refusal = connection.methods.oversized(bytes)
     guard case .duplex(let call) = phase else { throw refusal }
-    stream.dropRest()
+    stream.discardRequest()
     call.receive(refusal: refusal)
   }
 
@@ -287,12 +287,12 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard uncountedBytes >= Self.countedBytes else { return nil }
     let (counted, memory) = (uncountedBytes, connection.memory)
     uncountedBytes = 0
-    guard memory.take(counted) else {
+    guard memory.reserve(counted) else {
       finish(connection.noMemory)
       throw CancellationError()
     }
     let written = context.eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in memory.give(counted) }
+    written.futureResult.assumeIsolated().whenComplete { _ in memory.release(counted) }
     return written
   }
 
@@ -307,8 +307,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
     guard !stream.isFinished, let context else { return }
     if !mayGiveWay {
-      connection.memory.takeAnyway(framed.readableBytes)
-    } else if !connection.memory.take(framed.readableBytes) {
+      connection.memory.reserveUnchecked(framed.readableBytes)
+    } else if !connection.memory.reserve(framed.readableBytes) {
       return finish(connection.noMemory)
     }
     writeStart(context)
@@ -402,7 +402,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       self.unpacking = nil
       connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
     }
-    connection.memory.give(takenBytes)
+    connection.memory.release(takenBytes)
     takenBytes = 0
     let expected = expectedBytes
     expectedBytes = 0

@@ -1,4 +1,4 @@
-// What it costs the sequencer to find out what listeners are told, in rows, and what pushes carry beside what they tell.
+// Tests the cost of computing notifications, in rows read.
 
 import OrderedStore
 import RealtimeModel
@@ -6,9 +6,9 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("The cost of telling", .timeLimit(.minutes(10)))
-struct TellingCostTests {
-  /// The rows that a write reads in a database that holds a value, with nothing in memory.
+@Suite("Cost of notifications", .timeLimit(.minutes(10)))
+struct NotificationCostTests {
+  /// Returns the rows that a write reads in a database with a given value and an empty cache.
   private func cost(
     of changes: [(Path, Node)], on before: Node
   ) async throws -> (rows: Int, after: Node) {
@@ -23,20 +23,20 @@ struct TellingCostTests {
     return (rows, try await database.get("/", as: .anonymous))
   }
 
-  @Test("A location that is told whole is put together from the write, not read again, however large it is")
+  @Test("A location that is sent as a whole is assembled from the write, however large it is")
   func whole() async throws {
-    let wide = Node.object((0..<2_000).map { (Key("k\($0)"), .leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<2_000).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
     let update = RealtimeWrite.update("/", [("c/a", .empty), ("c/b", wide), ("d", 1)])
     var visited: [Int] = []
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
       let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
-      // Nothing is kept in memory.
+      // Without a cache.
       let executor = OperationExecutor(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
       for write in [RealtimeWrite.set("/", before), update] {
         let operation = RealtimeOperation(.write(write, hash: nil), from: .call(.anonymous) { _ in })
-        let (count, told) = try await rows.execute(validating: nil) {
+        let (count, received) = try await rows.execute(validating: nil) {
           writer -> (Int, [(Path, Node)]) in
           let counting = CountingState(base: writer)
           let pass = try executor.run([operation], in: counting, SessionJournal(), mayDefer: false)
@@ -44,14 +44,14 @@ struct TellingCostTests {
           return (counting.rows, changes.map { ($0.path, $0.value) })
         }.result
         visited.append(count)
-        last = told
+        last = received
       }
     }
     #expect(visited[3] - visited[1] < 40, "\(visited)")
-    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(Key("b"), wide)]))
+    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(ChildKey("b"), wide)]))
   }
 
-  @Test("A removal costs the same number of row reads whether or not the database has priorities")
+  @Test("A removal reads the same number of rows with and without priorities in the database")
   func removal() async throws {
     let path: Path = "a/b/c/d/e/f/g/h"
     var rows: [Int] = []
@@ -66,7 +66,7 @@ struct TellingCostTests {
   }
 }
 
-/// A sequenced state that counts the rows which are looked up and walked over, also those that are not durable yet.
+/// A sequenced state that counts the rows read, including those that are not durable yet.
 final class CountingState: SequencedTransaction {
   private let base: any SequencedTransaction
   private(set) var rows = 0

@@ -1,5 +1,5 @@
-// Imports have several commits on their way to the disk at once: wherever the server dies or a sync fails, nothing of them
-// shows, and nothing of them is left.
+// Tests imports with several commits in flight: after a crash or a failed sync nothing of the import is
+// visible or remains.
 
 import EmbeddedStore
 import Foundation
@@ -10,8 +10,8 @@ import Testing
 
 @testable import RealtimeEngine
 
-@Suite("Commits of imports under way", .timeLimit(.minutes(10)))
-struct ImportFlightTests {
+@Suite("Commits of imports in flight", .timeLimit(.minutes(10)))
+struct ImportCommitTests {
   private static func text(_ count: Int) -> [UInt8] {
     Array("{\((0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ","))}".utf8)
   }
@@ -24,28 +24,28 @@ struct ImportFlightTests {
     ).database("flights")
   }
 
-  @Test("as many commits are under way as may be, and the end waits for all of them")
-  func several() async throws {
+  @Test("As many commits as allowed are in flight, and the end waits for all of them")
+  func commitsInFlight() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
     let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .anonymous)
-    gated.shut()
-    // A row a commit: four are taken without one being durable, the end of the text among them.
+    gated.blockCommits()
+    // With one row a commit, four are accepted before any is durable, including the end of the JSON.
     try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
     async let finished: Void = writing.finish()
-    await gated.heldBack()
+    await gated.waitUntilBlocked()
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
-    gated.release()
+    gated.unblock()
     try await finished
     #expect(
       try await database.get("new", as: .anonymous)
         == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
-  @Test("what comes twice counts as it came last, whatever is under way")
-  func twice() async throws {
+  @Test("The last of repeated keys counts, whatever is in flight")
+  func repeatedKeys() async throws {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
       let text = #"{"a":{"x":1,"y":2,"z":{"q":1}},"b":1,"a":{"y":3},"c":{"d":1},"c":5,"b":{"e":{"f":6}}}"#
@@ -56,27 +56,27 @@ struct ImportFlightTests {
     }
   }
 
-  @Test("a sync that fails fails the import, and nothing of it shows")
+  @Test("A failed sync fails the import, and nothing of it is visible")
   func failedSync() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
     let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .anonymous)
-    gated.shut()
+    gated.blockCommits()
     let adding = Task {
       try await writing.add(Self.text(200))
       try await writing.finish()
     }
-    await gated.heldBack()
-    gated.release(failing: .unavailable("the disk is gone"))
+    await gated.waitUntilBlocked()
+    gated.unblock(failing: .unavailable("the disk is gone"))
     await #expect(throws: RealtimeError.self) { try await adding.value }
     await #expect(throws: RealtimeError.self) { try await writing.finish() }
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
   }
 
   @Test(
-    "a server that dies in the midst of an import has the old or the new, and nothing else", arguments: 0..<8)
-  func death(seed: Int) async throws {
+    "After a crash during an import, the old or the new value remains and no garbage", arguments: 0..<8)
+  func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -87,7 +87,7 @@ struct ImportFlightTests {
     var database = try await open(store)
     _ = try await database.set("n", to: ["old": 1], as: .anonymous)
     let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .anonymous)
-    // Each seed dies a little later: in the last it is all there but the end.
+    // Each seed crashes a little later; the last one just before the end.
     let whole = text.count * (seed + 1) / 8
     try await writing.add(Array(text[..<whole]))
     let going = Task {
@@ -95,7 +95,7 @@ struct ImportFlightTests {
       try await writing.finish()
     }
     if seed % 2 == 1 { await Task.yield() }
-    // Closing the store alone is what a killed process leaves.
+    // Closing only the store leaves what a crashed process leaves.
     try await store.close()
     let isAcknowledged = (try? await going.value) != nil
     store = try await EmbeddedStore.open(directory: path, options)

@@ -1,4 +1,4 @@
-// Peers that ask and do not read, and peers that have finished sending when they are answered.
+// Tests clients that do not read their responses, and clients that half-close before they are answered.
 
 import Endpoints
 import NIOConcurrencyHelpers
@@ -8,7 +8,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-/// Counts how often something large was read.
+/// Counts reads of a large value.
 private final class CountingPolicy: AccessPolicy {
   let reads = NIOLockedValueBox(0)
 
@@ -18,11 +18,11 @@ private final class CountingPolicy: AccessPolicy {
   }
 }
 
-@Suite("Answers of REST that nobody reads", .timeLimit(.minutes(10)))
-struct UnreadRESTAnswerTests {
+@Suite("Unread REST responses", .timeLimit(.minutes(10)))
+struct UnreadRESTResponseTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
-    // One text may not be larger than ten megabytes.
+    // A string is limited to ten megabytes.
     let piece = min(bytes, 8 << 20)
     let text = String(repeating: "x", count: piece)
     guard bytes > piece else {
@@ -34,7 +34,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("a pipelined request waits until the answer before it was flushed, and all are answered in the end")
+  @Test("a pipelined request waits until the previous response is flushed, and all are answered in the end")
   func pipelined() async throws {
     let policy = CountingPolicy()
     try await RealtimeTestServer.run(policy: policy) { server in
@@ -45,7 +45,7 @@ struct UnreadRESTAnswerTests {
       let get = "GET /fat.json HTTP/1.1\r\nHost: h\r\n"
       try await client.send(
         String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
-      // The kernel's buffers take some megabytes; then it stands still.
+      // The kernel's buffers hold some megabytes; then progress stops.
       #expect(try await eventually { policy.reads.withLockedValue { $0 } > 0 })
       let other = try await RawClient.connect(server.port.port)
       let last = try await standstill(of: { policy.reads.withLockedValue { $0 } }) {
@@ -57,13 +57,13 @@ struct UnreadRESTAnswerTests {
       client.channel.read()
       let bytes = await client.readToEnd().count
       #expect(bytes > count * (4 << 20) && bytes < count * ((4 << 20) + 1000), "\(bytes)")
-      // The policy may be asked more than once for an answer.
+      // The policy may be called more than once for a response.
       let all = policy.reads.withLockedValue { $0 }
       #expect(last * 3 < all * 2, "\(last) of \(all) were read for a peer that takes no answer")
     }
   }
 
-  @Test("a peer that reads nothing of an answer is closed, and nobody else")
+  @Test("a client that reads nothing of a response is disconnected, and no other")
   func deadline() async throws {
     var port = PortLimits()
     port.answerTimeout = .milliseconds(500)
@@ -84,14 +84,14 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("over HTTP/2 a connection that owes reading is refused more, until it has read")
+  @Test("over HTTP/2 a connection with too many unread bytes has further requests rejected until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
     try await RealtimeTestServer.run(limits: limits) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
-      // The window of its stream is used up by then.
+      // The window of its stream is exhausted by then.
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
@@ -111,7 +111,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("over HTTP/2 a stream that is not read is reset, and its connection goes on")
+  @Test("over HTTP/2 an unread stream is reset, and its connection continues")
   func deadlineOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
@@ -123,7 +123,7 @@ struct UnreadRESTAnswerTests {
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
-      // First it is too much, then it is given up.
+      // First the budget is exceeded, then the deadline.
       for expected in ["503", "200"] {
         #expect(
           try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
@@ -132,7 +132,8 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("who has finished sending is answered all that was asked, and then closed", arguments: [1, 2, 20])
+  @Test(
+    "after a half-close all requests are answered, and then the connection closes", arguments: [1, 2, 20])
   func halfClosed(count: Int) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -146,7 +147,7 @@ struct UnreadRESTAnswerTests {
   }
 
   @Test(
-    "a half-closed peer that asked nothing, or for something that lasts, is closed",
+    "a half-closed client without requests, or with an open-ended one, is disconnected",
     arguments: [
       ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
       ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),
@@ -157,13 +158,13 @@ struct UnreadRESTAnswerTests {
         #""t":"h""#
       ),
     ] as [(String, String?)], [false, true])
-  func halfClosedForNothing(_ asked: (request: String, beginning: String?), later: Bool) async throws {
+  func halfClosedWithoutRequests(_ asked: (request: String, beginning: String?), later: Bool) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
       if !asked.request.isEmpty { try await client.send(asked.request) }
-      // Either at once, or once a stream has begun and others have been answered.
+      // Either immediately, or after a stream has begun and others have been answered.
       if later {
         if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
         #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
@@ -177,7 +178,7 @@ struct UnreadRESTAnswerTests {
 }
 
 extension String {
-  /// How often another text occurs.
+  /// The number of occurrences of another string.
   fileprivate func components(of text: String) -> Int {
     split(separator: text, omittingEmptySubsequences: false).count - 1
   }
