@@ -32,7 +32,7 @@ struct IndexBuildWaitersTests {
     waiters.resumeAll()
     let batch = try #require(await queue.next())
     #expect(batch.count == 2)
-    #expect(batch.allSatisfy(\.isQueued))
+    #expect(batch.allSatisfy { $0.isQueued })
     #expect(batch[0].results.hasAwaitedIndex)
     #expect(batch[0].results.location == nil)
   }

@@ -24,8 +24,11 @@ struct RowWindowHandler: BatchHandler {
   /// - Returns: the children that the fan-out stage needs for it; nil if the listen needs the complete value.
   func start(_ listen: RealtimeOperation.Listen, for operation: RealtimeOperation) throws -> Node? {
     let (path, query) = (listen.path, listen.query)
-    guard !listen.isDefault, !query.showsAll, !path.isPriority, operation.results.location == nil else {
-      return nil
+    guard !listen.isDefault, !query.showsAll, !path.isPriority else { return nil }
+    switch operation.results.location {
+    // An index may have been completed while the background read found the value too large.
+    case nil, .failure(.tooBig)?: break
+    default: return nil
     }
     let windows = executor.windows
     if let known = windows[path] {
