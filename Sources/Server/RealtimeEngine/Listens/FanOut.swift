@@ -7,8 +7,11 @@
 //      response.
 //   3. All default listens that receive the same change share one push object. A connection receives it once,
 //      however many of its default listens contain it.
+//
+// The file also defines the steps that batches pass to the stage, and the outputs that the stage passes to
+// endpoints.
 
-import RealtimeModel
+public import RealtimeModel
 
 /// Applies fan-out steps. Used by the single task of the stage.
 final class FanOut {
@@ -164,4 +167,107 @@ extension OperationResult {
     case .failure(let error): .failure(error)
     }
   }
+}
+
+// MARK: Steps
+
+/// A location whose value a write replaced.
+struct Change: Sendable {
+  /// The location; ends in `.priority` if only the priority was replaced.
+  let path: Path
+  /// The new value.
+  let value: Node
+  /// The earlier value, where it was known without reading all of it.
+  let before: Node?
+}
+
+/// A step of the fan-out stage.
+enum FanOutStep: Sendable {
+  /// A write took effect.
+  ///
+  /// Its changes are in ascending order of paths, none inside another. `windows` holds, for locations that
+  /// are followed by rows, the changes of their filtered values.
+  case write([Change], windows: [Path: [WindowChange]])
+  /// A location that was followed by rows is followed as one value from now on: this one.
+  case fullValue(Path, Node)
+  /// An operation is answered.
+  case answer(RealtimeOperation.Origin, OperationResult)
+  /// A listen starts on a location with this value.
+  case listen(
+    ConnectionState, RealtimeOperation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
+  /// A listen ends. If it was revoked, its client receives the error.
+  case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
+  /// A connection's session has ended. Its client is notified if another connection ended it.
+  case end(ConnectionState, notifiesClient: Bool)
+}
+
+/// Results computed from a listen's large value, off the sequencer and the fan-out stage.
+struct PreparedListen: Sendable {
+  /// The location with its children sorted in the order of the query. It has the window if that may be wide
+  /// or was hashed.
+  var location: OrderedLocation?
+  /// The first push for the prepared value; the value may have changed since.
+  var firstPush: InitialListenData.Prepared?
+  /// Whether the value is filtered: it has only the children that some window shows, and later changes
+  /// concern only these.
+  var isPartial = false
+}
+
+/// The result of an operation.
+enum OperationResult: Sendable {
+  case written(Node)
+  case stale(Node)
+  case value(Node)
+  case shallow(ShallowNode)
+  case setting(String?)
+  case rules(RulesFile?)
+  case count(Int)
+  case done
+  case failure(RealtimeError)
+}
+
+// MARK: Outputs
+
+/// The endpoint's side of one connection.
+public protocol RealtimeSink: AnyObject, Sendable {
+  /// The group that delivers to this connection; constant for the connection's lifetime.
+  var group: any RealtimeSinkGroup { get }
+}
+
+/// Connections that receive their outputs together, such as those of one event loop.
+public protocol RealtimeSinkGroup: AnyObject, Sendable {
+  /// Delivers outputs to connections of this group. For each database there is one caller at a time, and
+  /// calls are in order. The method must be quick and must not block.
+  func deliver(_ deliveries: [RealtimeDelivery])
+}
+
+/// The next outputs of one connection.
+public struct RealtimeDelivery: Sendable {
+  /// The connection.
+  public let sink: any RealtimeSink
+  /// Responses and pushes, in order.
+  public let outputs: [RealtimeOutput]
+}
+
+/// One output for a connection.
+public enum RealtimeOutput: Sendable {
+  /// A change for a listen.
+  case push(RealtimePush)
+  /// The response to a request, with the endpoint's number for it.
+  case response(request: Int64, RealtimeResponse)
+  /// Another connection has ended this session. No output follows, and pending requests are neither performed
+  /// nor answered.
+  case ended
+}
+
+/// The response to a request.
+public enum RealtimeResponse: Sendable {
+  /// The operation succeeded.
+  case done
+  /// The listen has started and its data was sent; with the protocol's warnings, such as `no_index`.
+  case listening(warnings: [String])
+  /// The requested value.
+  case value(Node)
+  /// The operation was rejected.
+  case failure(RealtimeError)
 }
