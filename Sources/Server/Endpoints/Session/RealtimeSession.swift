@@ -129,7 +129,7 @@ final class RealtimeSession {
   }
 }
 
-// MARK: Answers and pushes
+// MARK: Responses and pushes
 
 extension RealtimeSession: OutputReceiver {
   var isBackpressured: Bool { transport?.isBackpressured ?? false }

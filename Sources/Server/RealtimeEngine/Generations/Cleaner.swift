@@ -124,9 +124,9 @@ final class Cleaner: Sendable {
       return found
     }
     let active = state.withLock { $0.active }
-    guard let garbage = found.first(where: { !active.contains($0.number) }) else { return false }
-    let row = RowKeys.pendingDelete(garbage.number)
-    var rest = garbage.range
+    guard let pending = found.first(where: { !active.contains($0.number) }) else { return false }
+    let row = RowKeys.pendingDelete(pending.number)
+    var rest = pending.range
     var lastActivity = (count: activity(), at: ContinuousClock.now)
     while !state.withLock({ $0.isStopped }) {
       let began = ContinuousClock.now

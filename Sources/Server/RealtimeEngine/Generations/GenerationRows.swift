@@ -51,7 +51,9 @@ enum GenerationRows {
   static func encode(_ range: KeyRange) -> [UInt8] {
     var encoder = NodeEncoder()
     encoder.append(range.start.count)
-    return encoder.bytes + range.start + (range.end ?? [])
+    let bytes = encoder.bytes + range.start + (range.end ?? [])
+    assert((try? decode(bytes)) == range, "invariant: an encoded pending delete decodes to the same range")
+    return bytes
   }
 
   static func decode(_ value: [UInt8]) throws -> KeyRange {

@@ -28,16 +28,16 @@ struct StagedWrite: Sendable {
 
   /// Adds the rows of a value. Returns the paths of values that only the commit can resolve.
   private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
-    let walk = LeafWalk(node, generation.limits)
-    while let rows = walk.next() { try await generation.add(rows) }
+    let leaves = LeafIterator(node, generation.limits)
+    while let rows = leaves.next() { try await generation.add(rows) }
     try await generation.waitUntilDurable()
-    return walk.deferred
+    return leaves.deferred
   }
 }
 
 /// Iterates over the leaves of a value in chunks.
-private final class LeafWalk {
-  private struct Place {
+private final class LeafIterator {
+  private struct Frame {
     let node: Node
     let keys: [ChildKey]
     /// The next child; nil before the first.
@@ -45,13 +45,13 @@ private final class LeafWalk {
     var isBegun = false
   }
 
-  private var way: [Place]
+  private var stack: [Frame]
   private(set) var deferred: [Path] = []
 
   private let limits: StagingLimits
 
   init(_ node: Node, _ limits: StagingLimits) {
-    way = [Place(node: node, keys: [])]
+    stack = [Frame(node: node, keys: [])]
     self.limits = limits
   }
 
@@ -59,31 +59,31 @@ private final class LeafWalk {
   func next() -> [StagedRow]? {
     var rows: [StagedRow] = []
     var bytes = 0
-    while rows.count < limits.stepRows, bytes < limits.stepBytes, var place = way.popLast() {
-      guard case .children = place.node.content else {
-        bytes += add(place.node, place.keys, to: &rows)
+    while rows.count < limits.stepRows, bytes < limits.stepBytes, var frame = stack.popLast() {
+      guard case .children = frame.node.content else {
+        bytes += add(frame.node, frame.keys, to: &rows)
         continue
       }
-      if !place.isBegun, let priority = place.node.priority {
-        bytes += add(.leaf(priority.leafValue), place.keys + [.priority], to: &rows)
+      if !frame.isBegun, let priority = frame.node.priority {
+        bytes += add(.leaf(priority.leafValue), frame.keys + [.priority], to: &rows)
       }
       var child: (ChildKey, Node)?
-      let from = place.next
-      place.next = nil
-      place.node.forEachChild(from: from) { key, node in
+      let from = frame.next
+      frame.next = nil
+      frame.node.forEachChild(from: from) { key, node in
         if child == nil {
           child = (key, node)
           return true
         }
-        place.next = key
+        frame.next = key
         return false
       }
-      place.isBegun = true
+      frame.isBegun = true
       guard let (key, node) = child else { continue }
-      if place.next != nil { way.append(place) }
-      way.append(Place(node: node, keys: place.keys + [key]))
+      if frame.next != nil { stack.append(frame) }
+      stack.append(Frame(node: node, keys: frame.keys + [key]))
     }
-    return rows.isEmpty && way.isEmpty ? nil : rows
+    return rows.isEmpty && stack.isEmpty ? nil : rows
   }
 
   private func add(_ leaf: Node, _ keys: [ChildKey], to rows: inout [StagedRow]) -> Int {

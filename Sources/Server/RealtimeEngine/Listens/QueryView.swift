@@ -60,7 +60,9 @@ struct QueryView: Sendable {
     if query.showsAll {
       rebuild(at: now, index)
     } else {
-      guard movedChildren.contains(where: { isInside($0.from) || isInside($0.to) }) else { return [] }
+      guard movedChildren.contains(where: { isInWindow($0.oldSortKey) || isInWindow($0.newSortKey) }) else {
+        return []
+      }
       move(index, movedChildren)
       precondition(
         query.limit.map { content.childCount <= $0.count } ?? true,
@@ -86,10 +88,10 @@ struct QueryView: Sendable {
   }
 
   /// Whether a sort key is in the range and not after the boundary.
-  private func isInside(_ place: SortKey?) -> Bool {
-    guard let place, range.contains(place) else { return false }
+  private func isInWindow(_ sortKey: SortKey?) -> Bool {
+    guard let sortKey, range.contains(sortKey) else { return false }
     guard let limitBoundary else { return true }
-    return isReversed ? limitBoundary <= place : place <= limitBoundary
+    return isReversed ? limitBoundary <= sortKey : sortKey <= limitBoundary
   }
 
   /// Whether the window starts at the end of the order.
@@ -100,7 +102,7 @@ struct QueryView: Sendable {
   /// Updates the window for changed children.
   private mutating func move(_ index: OrderedIndex?, _ movedChildren: [MovedChild]) {
     for child in movedChildren {
-      content = content.settingChild(child.key, to: isInside(child.to) ? child.now : .empty)
+      content = content.settingChild(child.key, to: isInWindow(child.newSortKey) ? child.now : .empty)
     }
     guard let limit = query.limit?.count, let index else { return }
     if let limitBoundary, content.childCount < limit {
@@ -112,13 +114,13 @@ struct QueryView: Sendable {
 
   /// Adds the children after the boundary until the limit is reached.
   private mutating func refill(_ index: OrderedIndex, after boundary: SortKey, _ limit: Int) {
-    self.limitBoundary = nil
-    index.forEach(in: query, from: limitBoundary, reverse: isReversed) { place, child in
+    limitBoundary = nil
+    index.forEach(in: query, from: boundary, reverse: isReversed) { sortKey, child in
       // The child at the boundary may still be in the window.
-      if place == limitBoundary { return true }
-      content = content.settingChild(place.key, to: child)
+      if sortKey == boundary { return true }
+      content = content.settingChild(sortKey.key, to: child)
       guard content.childCount < limit else {
-        self.limitBoundary = place
+        limitBoundary = sortKey
         return false
       }
       return true
@@ -129,12 +131,12 @@ struct QueryView: Sendable {
   private mutating func trim(_ index: OrderedIndex, _ limit: Int) {
     let end = limitBoundary
     limitBoundary = nil
-    index.forEach(in: query, from: end, reverse: !isReversed) { place, _ in
+    index.forEach(in: query, from: end, reverse: !isReversed) { sortKey, _ in
       guard content.childCount > limit else {
-        limitBoundary = place
+        limitBoundary = sortKey
         return false
       }
-      content = content.settingChild(place.key, to: .empty)
+      content = content.settingChild(sortKey.key, to: .empty)
       return true
     }
   }
@@ -144,13 +146,13 @@ struct QueryView: Sendable {
 struct MovedChild {
   let key: ChildKey
   let now: Node
-  let from: SortKey?
-  let to: SortKey?
+  let oldSortKey: SortKey?
+  let newSortKey: SortKey?
 
   init(_ key: ChildKey, from before: Node, to now: Node, in ordering: Ordering) {
     self.key = key
     self.now = now
-    from = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)
-    to = now.isEmpty ? nil : SortKey(of: key, now, in: ordering)
+    oldSortKey = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)
+    newSortKey = now.isEmpty ? nil : SortKey(of: key, now, in: ordering)
   }
 }

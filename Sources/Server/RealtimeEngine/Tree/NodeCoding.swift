@@ -19,6 +19,8 @@ struct NodeEncoder {
   static func encode(_ node: Node) -> [UInt8] {
     var encoder = NodeEncoder()
     encoder.append(node)
+    assert(
+      (try? NodeDecoder.decode(encoder.bytes)) == node, "invariant: an encoded node decodes to the same node")
     return encoder.bytes
   }
 

@@ -17,7 +17,7 @@ public enum MessageSplitter {
   ///   - message: well-formed UTF-8.
   ///   - length: the most UTF-16 units in one piece.
   ///   - maximum: the most pieces.
-  public static func pieces(
+  public static func frames(
     of message: UnsafeRawBufferPointer, length: Int = pieceLength, maximum: Int = maximumFrames
   ) -> [Range<Int>]? {
     if message.count <= length { return [0..<message.count] }
