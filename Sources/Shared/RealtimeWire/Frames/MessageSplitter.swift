@@ -41,6 +41,6 @@ public enum MessageSplitter {
   /// Whether a message has no more pieces than a peer takes.
   public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumFrames) -> Bool {
     // A character has at least as many bytes as units, and a piece lacks at most half a pair.
-    message.count <= (pieceLength - 1) * maximum || pieces(of: message, maximum: maximum) != nil
+    message.count <= (pieceLength - 1) * maximum || frames(of: message, maximum: maximum) != nil
   }
 }
