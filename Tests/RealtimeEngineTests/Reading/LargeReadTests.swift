@@ -88,8 +88,8 @@ struct LargeReadTests {
     #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
     #expect(await phone.answer(to: requests[2]).text == "ok")
     #expect(await phone.answer(to: requests[3]).text == "ok {k99:'after'}")
-    let order = await phone.takeOutputs().compactMap { told -> Int64? in
-      if case .answer(let request, _) = told { request } else { nil }
+    let order = await phone.takeOutputs().compactMap { outputs -> Int64? in
+      if case .answer(let request, _) = outputs { request } else { nil }
     }
     #expect(order == requests)
   }
@@ -143,16 +143,16 @@ struct LargeReadTests {
       var replica = Replica()
       replica.start(name, query)
       await client.call { $0.listen(path, query: query, tag: tag, hash: "", request: $1) }
-      var told: [Client.Output] = []
+      var outputs: [Client.Output] = []
       for _ in 0..<3 {
         let request = await client.send { $0.get(path, request: $1) }
         guard case .value(let now) = await client.answer(to: request) else {
           return #expect(Bool(false), "no value")
         }
-        told += await client.takeOutputs()
+        outputs += await client.takeOutputs()
         // The pushes before the answer are the changes before the read.
-        while !told.isEmpty {
-          let next = told.removeFirst()
+        while !outputs.isEmpty {
+          let next = outputs.removeFirst()
           if case .answer(request, _) = next { break }
           if case .push(let push) = next { replica.apply(push) }
         }
@@ -175,8 +175,8 @@ struct LargeReadTests {
     let client = Client(database)
     let value = isChanged == 0 ? held.setting("k7", to: "new") : held
     await client.call { $0.listen("big", hash: value.hash, request: $1) }
-    let told = await client.drain()
-    #expect(told.count == 1 + isChanged)
+    let outputs = await client.drain()
+    #expect(outputs.count == 1 + isChanged)
     let query = QuerySpec(ordering: .key, limit: .last(120))
     await client.call {
       $0.listen("big", query: query, tag: 1, hash: value.window(query).hash, request: $1)

@@ -1,4 +1,4 @@
-// Many requests of one connection do not delay the others: neither those that remain when it closes, nor the
+// Many requests of one connection do not delay the others: neither requests left when it closes, nor the
 // authorization of its listens.
 
 import OrderedStore

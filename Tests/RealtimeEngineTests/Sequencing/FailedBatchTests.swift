@@ -14,7 +14,7 @@ struct FailedBatchTests {
     try await RealtimeEngine(store: store, policy: OwnPathPolicy(), staging: .none).database("passes")
   }
 
-  /// Submits operations so that they share a batch with one that is too large for a commit.
+  /// Submits operations in one batch with an operation that is too large for a commit.
   private func withTooLargeNeighbour(_ database: RealtimeDatabase, _ submit: () async -> Void) async throws {
     try await HugeSubtree.fill(database)
     let administrator = Client(database, as: .administrator)

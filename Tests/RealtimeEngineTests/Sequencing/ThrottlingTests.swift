@@ -1,4 +1,4 @@
-// Throttled operations: once a batch has read for long enough, writes pass the remaining reads.
+// Throttled operations: once a batch has read for long enough, writes result the remaining reads.
 
 import OrderedStore
 import RealtimeModel
@@ -38,17 +38,17 @@ struct ThrottlingTests {
     // A later request of a deferred connection is blocked.
     let behind = RealtimeOperation.Action.write(.set("behind", .leaf(.int(1))), hash: nil)
     batch.append(RealtimeOperation(behind, from: .connection(connections[39], request: 2)))
-    let pass = try await run(batch, batchQuantum: .zero)
-    #expect(pass.executed.count == 1 + 40)
-    #expect(pass.deferred.count == 39 + 1)
-    let skipped = pass.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
+    let result = try await run(batch, batchQuantum: .zero)
+    #expect(result.executed.count == 1 + 40)
+    #expect(result.deferred.count == 39 + 1)
+    let skipped = result.deferred.filter { if case .nextBatch? = $0.deferral { true } else { false } }
     #expect(skipped.count == 39)
     // With enough time every operation executes.
     let all = try await run(batch, batchQuantum: .seconds(600))
     #expect(all.deferred.isEmpty && all.executed.count == batch.count)
   }
 
-  @Test("A wide window is deferred, a narrow one is read, and other connections pass")
+  @Test("A wide window is deferred, a narrow one is read, and other connections result")
   func wideWindows() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -73,10 +73,10 @@ struct ThrottlingTests {
       // Few children, but many rows.
       get("m", 2, 2), write("l/k1", 2, .connection(connections[3], request: 1)),
     ]
-    var pass = try await rows.execute(validating: nil) { writer in
+    var result = try await rows.execute(validating: nil) { writer in
       try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
     }.result
-    let waiting = pass.deferred.map { operation in
+    let waiting = result.deferred.map { operation in
       switch operation.stage {
       case .deferred(.window(let read)): "\(read.path) \(read.query.limit?.count ?? 0)"
       case .blocked: "blocked"
@@ -84,15 +84,15 @@ struct ThrottlingTests {
       }
     }
     #expect(waiting == ["l 9", "blocked", "m 2"])
-    #expect(pass.executed.count == 4)
+    #expect(result.executed.count == 4)
     // The operation returns with its window.
-    var ready = pass.deferred[0].requeued
+    var ready = result.deferred[0].requeued
     ready.results.window = .success(7)
     #expect(!ready.isThrottled)
-    pass = try await rows.execute(validating: nil) { [ready] writer in
+    result = try await rows.execute(validating: nil) { [ready] writer in
       try executor.run([ready], in: writer, SessionJournal(), mayDefer: true)
     }.result
-    guard case .answer(_, .value(let node))? = pass.steps.first else {
+    guard case .answer(_, .value(let node))? = result.steps.first else {
       return #expect(Bool(false), "no answer")
     }
     #expect(node == 7)
@@ -161,14 +161,14 @@ struct ThrottlingTests {
       // Two new operations a batch, of which one executes.
       for i in 0..<2 { #expect(queue.append(read(first + 2 * round + i))) }
       let batch = try #require(await queue.next())
-      let pass = try await rows.execute(validating: nil) { writer in
+      let result = try await rows.execute(validating: nil) { writer in
         try executor.run(batch, in: writer, SessionJournal(), mayDefer: true)
       }.result
-      for operation in pass.executed {
+      for operation in result.executed {
         if case .connection(_, let request?) = operation.origin { answered.append(request) }
       }
-      queue.hold(pass.deferred)
-      queue.resumeSkipped(pass.deferred)
+      queue.hold(result.deferred)
+      queue.resumeSkipped(result.deferred)
     }
     #expect(answered == Array(0..<40))
   }

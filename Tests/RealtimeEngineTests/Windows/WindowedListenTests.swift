@@ -166,12 +166,12 @@ struct WindowedListenTests {
     _ = await client.drain()
     await client.call { $0.set("list/k1000000/.priority", to: 1, request: $1) }
     await client.call { $0.set("list/k1000000", to: nil, request: $1) }
-    var told: [String] = []
+    var outputs: [String] = []
     #expect(
       try await eventually {
-        told += await client.drain()
-        return told.contains("c list too_big #1")
-      }, "\(told)")
+        outputs += await client.drain()
+        return outputs.contains("c list too_big #1")
+      }, "\(outputs)")
     #expect(database.runner.executor.windows.isEmpty)
   }
 

@@ -21,7 +21,7 @@ public final class RealtimeDatabase: Sendable {
   let cleaner: Cleaner
   let deferrals: DeferralRunner
   private let indexWaiters: IndexBuildWaiters
-  /// The open connections by session, including those that have not submitted anything.
+  /// The open connections by session, also before they submit anything.
   private let connections = Guarded<[String: ConnectionState]>([:])
   private let released: @Sendable () -> Void
 

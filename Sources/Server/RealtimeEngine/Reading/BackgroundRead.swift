@@ -7,7 +7,7 @@
 // Invariants
 //   1. `record` receives every change at, above and below the location that is sequenced after the read was
 //      added to ``BackgroundReads``. Every earlier change is durable when the rows are read.
-//   2. A read that missed a change, or followed one that was rolled back, is spoiled and has no value.
+//   2. A read is spoiled, and has no value, once it missed a change or applied a change that was rolled back.
 //   3. One job at a time reserves and prepares a read. Batches use it without changing it.
 
 import OrderedStore
