@@ -9,13 +9,13 @@ import Testing
 struct BodyQueueTests {
   @Test("What has come in small pieces is taken as one, in order, up to what one piece may have")
   func coalesces() async throws {
-    let queue = BodyQueue {}
+    let queue = BodyQueue(resume: {})
     let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     for byte in bytes { queue.add(ByteBuffer(bytes: [byte])) }
     queue.finish(.end)
     var taken: [UInt8] = []
     var pieces = 0
-    while case .piece(let piece) = await queue.next() {
+    while case .chunk(let piece) = await queue.next() {
       taken += piece
       pieces += 1
     }

@@ -186,7 +186,7 @@ struct LargeReadTests {
 
   @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
   func hashedWindows() async throws {
-    let rows = try await MemoryStore().database(named: "large", history: .openReads)
+    let rows = try await MemoryStore().database(named: "large", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.preparedBytes = 200
     let sequencer = Sequencer(
@@ -314,12 +314,12 @@ struct LargeReadTests {
     _ = try await database.set("big", to: wide(300), as: .anonymous)
     let reader = Client(database)
     let writer = Client(database)
-    gated.shut()
+    gated.blockCommits()
     let write = await writer.send { $0.set("big/k1", to: "lost", request: $1) }
-    await gated.heldBack()
+    await gated.waitUntilBlocked()
     let listen = await reader.send { $0.listen("big", hash: "", request: $1) }
     let later = await writer.send { $0.set("big/k2", to: "lost too", request: $1) }
-    gated.release(failing: .unavailable("the disk is full"))
+    gated.unblock(failing: .unavailable("the disk is full"))
     #expect(await writer.answer(to: write).text != "ok")
     #expect(await writer.answer(to: later).text != "ok")
     #expect(await reader.answer(to: listen).text == "ok")

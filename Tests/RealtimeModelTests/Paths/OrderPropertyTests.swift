@@ -45,7 +45,7 @@ struct OrderPropertyTests {
     for _ in 0..<6 {
       let ordering = random.ordering()
       let places = (0..<20).map { n in
-        OrderingPlace(of: Key("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
+        SortKey(of: Key("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
       }
       #expect(isTotalOrder(places, <, ==), "\(ordering)")
     }

@@ -133,7 +133,7 @@ final class View {
     _ changes: [(key: Key, change: ChildChange)]
   ) -> [(key: Key, change: ChildChange)] {
     guard changes.count > 1, query.ordering != .key else { return changes }
-    let places = changes.map { OrderingPlace(of: $0.key, $0.change.node, in: query.ordering) }
+    let places = changes.map { SortKey(of: $0.key, $0.change.node, in: query.ordering) }
     return changes.indices.sorted { places[$0] < places[$1] }.map { changes[$0] }
   }
 }

@@ -28,8 +28,8 @@ struct ViewFilter {
   /// The same order without a window.
   var unfiltered: ViewFilter { ViewFilter(query: QuerySpec(ordering: query.ordering)) }
 
-  private func place(_ key: Key, _ node: Node) -> OrderingPlace {
-    OrderingPlace(of: key, node, in: query.ordering)
+  private func place(_ key: Key, _ node: Node) -> SortKey {
+    SortKey(of: key, node, in: query.ordering)
   }
 
   /// Whether a child lies within the bounds.
@@ -84,8 +84,8 @@ struct ViewFilter {
     _ changes: inout ChangeAccumulator
   ) -> Node {
     let isFromStart = if case .first = limit { true } else { false }
-    func isBefore(_ a: OrderingPlace, _ b: OrderingPlace) -> Bool { isFromStart ? a < b : b < a }
-    var edge: (key: Key, node: Node, place: OrderingPlace)?
+    func isBefore(_ a: SortKey, _ b: SortKey) -> Bool { isFromStart ? a < b : b < a }
+    var edge: (key: Key, node: Node, place: SortKey)?
     node.forEachChild { other, child in
       let place = place(other, child)
       if edge == nil || isBefore(edge?.place ?? place, place) { edge = (other, child, place) }
@@ -113,10 +113,10 @@ struct ViewFilter {
 
   /// The nearest known child beyond the edge of a window.
   private func nextChild(
-    after edge: OrderingPlace, outside window: Node, except excluded: Key,
-    from source: some CompleteChildSource, isBefore: (OrderingPlace, OrderingPlace) -> Bool
-  ) -> (key: Key, node: Node, place: OrderingPlace)? {
-    var best: (key: Key, node: Node, place: OrderingPlace)?
+    after edge: SortKey, outside window: Node, except excluded: Key,
+    from source: some CompleteChildSource, isBefore: (SortKey, SortKey) -> Bool
+  ) -> (key: Key, node: Node, place: SortKey)? {
+    var best: (key: Key, node: Node, place: SortKey)?
     source.completeNode?.forEachChild { key, child in
       guard key != excluded, window.child(key).isEmpty else { return true }
       let place = place(key, child)

@@ -17,7 +17,7 @@ extension PortProtocols {
       rest: FirestoreREST(
         methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes,
         endTransaction: service.endTransaction(ofRefused:_:)),
-      emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
+      handlers: authentication.isEmulator ? [FirestoreEmulator(engine, log: log)] : [],
       webChannel: WebChannelService(service, limits))
     return PortProtocols(
       http1: http.http1(limits),

@@ -53,15 +53,15 @@ enum LongPollScript {
   }
 }
 
-extension RESTResponse {
+extension HTTPResponse {
   /// A script of long polling; its status says nothing, since whoever loads a script does not hear it.
-  static func script(_ text: ByteBuffer) -> RESTResponse {
-    RESTResponse(text, contentType: "application/javascript; charset=utf-8")
+  static func script(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "application/javascript; charset=utf-8")
   }
 
   /// A page of long polling.
-  static func page(_ text: ByteBuffer) -> RESTResponse {
-    RESTResponse(text, contentType: "text/html; charset=utf-8")
+  static func page(_ text: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(text, contentType: "text/html; charset=utf-8")
   }
 
   private init(_ text: ByteBuffer, contentType: String) {

@@ -30,7 +30,7 @@ final class LongPollSession {
   let session: RealtimeSession
   private var segments: SegmentAssembler
   private var queue = BatchQueue()
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   /// What the session holds of the server's memory.
   private var heldBytes = 0
   private var held: [HeldPoll] = []
@@ -42,7 +42,7 @@ final class LongPollSession {
 
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, on eventLoop: any EventLoop) {
     self.endpoint = endpoint
-    memory = PeerMemoryAccount(port)
+    memory = MemoryReservation(port)
     self.eventLoop = eventLoop
     session = RealtimeSession(endpoint, form: .text)
     segments = SegmentAssembler(
@@ -77,14 +77,14 @@ final class LongPollSession {
     upgrade = .none
     while !held.isEmpty { answer(LongPollScript.close) }
     queue = BatchQueue()
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
   }
 
   /// Counts what the session holds: what waits for polls, pieces of messages, and requests under way.
   private func account() {
     let holds = queue.bytes + segments.heldBytes + session.outstandingBytes
-    if memory.hold(holds, insteadOf: heldBytes) {
+    if memory.resize(from: heldBytes, to: holds) {
       heldBytes = holds
     } else {
       endpoint.log.info("session cut off: the server holds as many bytes as it may")

@@ -27,12 +27,12 @@ final class EncodedPush: Sendable {
   }
 }
 
-extension PeerMemoryAccount {
+extension MemoryReservation {
   /// Takes room for output until it has gone out: the promise to write it with, or nil if there is no room.
-  func take(_ bytes: Int, on eventLoop: any EventLoop) -> EventLoopPromise<Void>? {
-    guard take(bytes) else { return nil }
+  func reserve(_ bytes: Int, on eventLoop: any EventLoop) -> EventLoopPromise<Void>? {
+    guard reserve(bytes) else { return nil }
     let written = eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in self.give(bytes) }
+    written.futureResult.assumeIsolated().whenComplete { _ in self.release(bytes) }
     return written
   }
 }

@@ -56,22 +56,10 @@ public final class RealtimeEndpoint: Sendable {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// What a port needs to speak the Realtime Database's protocols.
+  /// The protocols of the Realtime Database's port: HTTP/1.1 with WebSockets, and HTTP/2.
   public func protocols(_ port: PortLimits = PortLimits()) -> PortProtocols {
-    PortProtocols(
-      http1: { channel in
-        try channel.pipeline.syncOperations.addRealtimeHTTP1(RealtimeHTTPConnection(self, port))
-      },
-      http2: { channel in
-        let connection = RealtimeHTTPConnection(self, port)
-        try channel.pipeline.syncOperations.addHandler(RealtimeHTTPDrainHandler(connection))
-        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
-        return { stream in
-          let pipeline = stream.pipeline.syncOperations
-          try pipeline.addHTTP1Translation(port)
-          try pipeline.addHandler(RealtimeHTTPHandler(bound.value, isHTTP2: true))
-        }
-      })
+    let service = RealtimeHTTPService(endpoint: self)
+    return PortProtocols(http1: service.http1(port), http2: service.http2(port))
   }
 
   /// The group that reaches the connections of an event loop.

@@ -52,7 +52,7 @@ final class SocketHandler: ChannelDuplexHandler {
   private var context: ChannelHandlerContext?
 
   private let incoming: SocketFrameDecoder
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private let lingerTimeout: TimeAmount
   /// What the connection holds of the server's memory for messages and requests.
   private var heldBytes = 0
@@ -75,14 +75,17 @@ final class SocketHandler: ChannelDuplexHandler {
   private var credit: PeerCredit
 
   /// - Parameters:
-  ///   - shared: the HTTP connection that becomes a WebSocket.
-  ///   - incoming: what decodes the frames that this handler gets.
-  init(_ shared: RealtimeHTTPConnection, user: any SocketUser, incoming: SocketFrameDecoder) {
-    endpoint = shared.endpoint
+  ///   - connection: the HTTP connection that becomes a WebSocket.
+  ///   - incoming: decodes the frames that this handler receives.
+  init(
+    _ endpoint: RealtimeEndpoint, _ connection: HTTPConnection, user: any SocketUser,
+    incoming: SocketFrameDecoder
+  ) {
+    self.endpoint = endpoint
     self.user = user
     self.incoming = incoming
-    memory = shared.memory
-    lingerTimeout = shared.port.lingerTimeout
+    memory = connection.memory
+    lingerTimeout = connection.port.lingerTimeout
     credit = PeerCredit(endpoint.limits.socketCredit, at: lastRead)
     assembler = MessageAssembler(maximumBytes: endpoint.limits.messageBytes)
     budget = OutputBudget(limit: endpoint.limits.data.queuedOutputBytes, isMeasurable: true)
@@ -110,7 +113,7 @@ final class SocketHandler: ChannelDuplexHandler {
     user = nil
     context = nil
     fragments = nil
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
   }
 
@@ -286,7 +289,7 @@ final class SocketHandler: ChannelDuplexHandler {
     guard context != nil, !isClosing else { return }
     let holds =
       incoming.heldBytes + (fragments?.readableBytes ?? 0) + assembler.heldBytes + (user?.heldBytes ?? 0)
-    guard memory.hold(holds, insteadOf: heldBytes) else { return closeForWantOfMemory() }
+    guard memory.resize(from: heldBytes, to: holds) else { return closeForWantOfMemory() }
     heldBytes = holds
   }
 
@@ -357,7 +360,7 @@ extension SocketHandler: SessionTransport {
     guard let context, !isClosing else { return }
     var written: EventLoopPromise<Void>?
     if counted {
-      written = memory.take(frames.readableBytes, on: context.eventLoop)
+      written = memory.reserve(frames.readableBytes, on: context.eventLoop)
       if written == nil { return closeForWantOfMemory() }
     }
     unflushed += frames.readableBytes

@@ -131,7 +131,7 @@ private struct KeyBounds {
     }
   }
 
-  func contains(_ key: Key) -> Bool { query.contains(OrderingPlace(value: .null, key: key)) }
+  func contains(_ key: Key) -> Bool { query.contains(SortKey(value: .null, key: key)) }
 
   /// Whether a key lies outside, behind the far end.
   func isBehind(_ key: Key, reverse: Bool) -> Bool {

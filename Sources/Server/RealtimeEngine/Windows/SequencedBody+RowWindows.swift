@@ -44,7 +44,7 @@ extension SequencedBody {
       guard bytes <= staging.windowBytes else { return nil }
       children.append((key, child))
     }
-    let places = children.map { OrderingPlace(of: $0.key, $0.node, in: query.ordering) }
+    let places = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
     windows.join(path, query, RowWindow(query, places), journal)
     return .object(children)
   }
@@ -107,7 +107,7 @@ extension SequencedBody {
       }
       inside[key, default: []].append((relative, change.value))
     }
-    var places: [Ordering: [Key: OrderingPlace]] = [:]
+    var places: [Ordering: [Key: SortKey]] = [:]
     for query in before.windows.keys where places[query.ordering] == nil {
       places[query.ordering] = [:]
       for key in inside.keys {
@@ -166,7 +166,7 @@ extension SequencedBody {
   }
 
   /// The places of a window's children by rows; nil where rows do not say enough.
-  private mutating func placesByRows(_ query: QuerySpec, at path: Path) throws -> [OrderingPlace]? {
+  private mutating func placesByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
     guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
     return try keys.compactMap { try tree.place(of: $0, in: path, by: query.ordering) }
   }
@@ -209,7 +209,7 @@ extension SequencedBody {
 
 extension Tree {
   /// Where a child stands in an order; nil if there is none. Looks at a row or two.
-  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> OrderingPlace? {
+  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> SortKey? {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
     if itself == .null { return nil }
@@ -222,6 +222,6 @@ extension Tree {
       let priority = itself == .object ? try objectPriority(at: path) : try node(at: path).priority
       value = priority.map { .leaf($0.leafValue) } ?? .null
     }
-    return OrderingPlace(value: value, key: key)
+    return SortKey(value: value, key: key)
   }
 }

@@ -87,7 +87,7 @@ extension OrderingValue: TotallyOrdered {
 }
 
 /// A child's place in an order: the value it is ordered by, then its key.
-public struct OrderingPlace: Sendable, Hashable, Comparable {
+public struct SortKey: Sendable, Hashable, Comparable {
   /// What the child is ordered by.
   public var value: OrderingValue
   /// The child's key.
@@ -105,11 +105,11 @@ public struct OrderingPlace: Sendable, Hashable, Comparable {
   }
 
   /// By value, then by key.
-  public static func < (a: OrderingPlace, b: OrderingPlace) -> Bool { a.order(against: b) < 0 }
+  public static func < (a: SortKey, b: SortKey) -> Bool { a.order(against: b) < 0 }
 }
 
-extension OrderingPlace: TotallyOrdered {
-  func order(against other: OrderingPlace) -> Int {
+extension SortKey: TotallyOrdered {
+  func order(against other: SortKey) -> Int {
     let order = value.order(against: other.value)
     return order != 0 ? order : key.order(against: other.key)
   }

@@ -14,7 +14,7 @@ public struct OrderedIndex: Sendable {
   /// The children without a value in the order; nil as long as those are all.
   private(set) var plain: Children?
   /// The places of the others.
-  private(set) var places = PersistentMap<OrderingPlace, Bool>()
+  private(set) var places = PersistentMap<SortKey, Bool>()
 
   /// Orders the children of a value. O(n), and O(m log m) for those that have a value in the order; O(1) where the order
   /// is known to be that of the keys.
@@ -23,9 +23,9 @@ public struct OrderedIndex: Sendable {
     self.node = node
     if node.isKeyOrder(ordering) { return }
     var plain: [Children.Entry] = []
-    var others: [OrderingPlace] = []
+    var others: [SortKey] = []
     node.forEachChild { key, child in
-      let place = OrderingPlace(of: key, child, in: ordering)
+      let place = SortKey(of: key, child, in: ordering)
       if place.value == .null { plain.append((key, child)) } else { others.append(place) }
       return true
     }
@@ -44,8 +44,8 @@ public struct OrderedIndex: Sendable {
     var plain = known ?? now.children ?? Children()
     for key in keys {
       let (old, new) = (before.child(key), now.child(key))
-      let from = old.isEmpty ? nil : OrderingPlace(of: key, old, in: ordering)
-      let to = new.isEmpty ? nil : OrderingPlace(of: key, new, in: ordering)
+      let from = old.isEmpty ? nil : SortKey(of: key, old, in: ordering)
+      let to = new.isEmpty ? nil : SortKey(of: key, new, in: ordering)
       if to?.value != .null {
         plain = plain.removing(key).map
       } else if known != nil {
@@ -62,10 +62,10 @@ public struct OrderedIndex: Sendable {
   ///
   /// - Parameter from: a place inside the range from which to begin instead, itself included.
   public func forEach(
-    in query: QuerySpec, from: OrderingPlace? = nil, reverse: Bool, _ visit: (OrderingPlace, Node) -> Bool
+    in query: QuerySpec, from: SortKey? = nil, reverse: Bool, _ visit: (SortKey, Node) -> Bool
   ) {
     let range = QueryRange(query)
-    func inspect(_ place: OrderingPlace, _ child: Node) -> Bool {
+    func inspect(_ place: SortKey, _ child: Node) -> Bool {
       if reverse {
         if !range.isBeforeEnd(place) { return true }
         return range.isAfterStart(place) && visit(place, child)
@@ -73,9 +73,9 @@ public struct OrderedIndex: Sendable {
       if !range.isAfterStart(place) { return true }
       return range.isBeforeEnd(place) && visit(place, child)
     }
-    func step(_ place: OrderingPlace, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
+    func step(_ place: SortKey, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
     func stepPlain(_ key: Key, _ child: Node) -> Bool {
-      inspect(OrderingPlace(value: .null, key: key), child)
+      inspect(SortKey(value: .null, key: key), child)
     }
     let plain = plain ?? node.children ?? Children()
     let bound = from ?? (reverse ? query.endPlace : query.startPlace)
@@ -94,9 +94,9 @@ public struct OrderedIndex: Sendable {
   ///
   /// - Returns: the window as a value without priority, and for a query whose limit is reached the place of the child
   ///   farthest from the side the limit counts from.
-  public func window(_ query: QuerySpec) -> (content: Node, edge: OrderingPlace?) {
+  public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
     var entries: [(Key, Node)] = []
-    var edge: OrderingPlace?
+    var edge: SortKey?
     let limit = query.limit?.count ?? .max
     var reverse = false
     if case .last = query.limit { reverse = true }
@@ -120,7 +120,7 @@ extension Node {
     let range = QueryRange(query)
     var entries: [(Key, Node)] = []
     forEachChild { key, child in
-      if range.contains(OrderingPlace(of: key, child, in: query.ordering)) { entries.append((key, child)) }
+      if range.contains(SortKey(of: key, child, in: query.ordering)) { entries.append((key, child)) }
       return true
     }
     return .object(entries)

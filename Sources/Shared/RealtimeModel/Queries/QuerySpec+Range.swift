@@ -6,28 +6,28 @@ extension QuerySpec {
   ///
   /// A bound without a key begins before every key of its value, also if it is exclusive: ``QuerySpec/Bound/after(_:)``
   /// leaves them out.
-  public var startPlace: OrderingPlace? { start.map { place(of: $0, missingKey: .minimum) } }
+  public var startPlace: SortKey? { start.map { place(of: $0, missingKey: .minimum) } }
 
   /// The place up to which the bounds take children in; nil for no upper bound. One without a key ends behind every key
   /// of its value.
-  public var endPlace: OrderingPlace? { end.map { place(of: $0, missingKey: .maximum) } }
+  public var endPlace: SortKey? { end.map { place(of: $0, missingKey: .maximum) } }
 
-  private func place(of bound: Bound, missingKey: Key) -> OrderingPlace {
+  private func place(of bound: Bound, missingKey: Key) -> SortKey {
     if ordering == .key {
-      guard case .string(let text)? = bound.value else { return OrderingPlace(value: .null, key: missingKey) }
-      return OrderingPlace(value: .null, key: Key(bound: text))
+      guard case .string(let text)? = bound.value else { return SortKey(value: .null, key: missingKey) }
+      return SortKey(value: .null, key: Key(bound: text))
     }
-    return OrderingPlace(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
+    return SortKey(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
   }
 
   /// Whether a place lies inside the bounds.
-  public func contains(_ place: OrderingPlace) -> Bool { QueryRange(self).contains(place) }
+  public func contains(_ place: SortKey) -> Bool { QueryRange(self).contains(place) }
 }
 
 /// A query's bounds, ready for comparing.
 public struct QueryRange: Sendable {
-  private let start: OrderingPlace?
-  private let end: OrderingPlace?
+  private let start: SortKey?
+  private let end: SortKey?
   private let startIsInclusive: Bool
   private let endIsInclusive: Bool
 
@@ -40,15 +40,15 @@ public struct QueryRange: Sendable {
   }
 
   /// Whether a place lies inside.
-  public func contains(_ place: OrderingPlace) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
+  public func contains(_ place: SortKey) -> Bool { isAfterStart(place) && isBeforeEnd(place) }
 
-  func isAfterStart(_ place: OrderingPlace) -> Bool {
+  func isAfterStart(_ place: SortKey) -> Bool {
     guard let start else { return true }
     let order = place.order(against: start)
     return order > 0 || (order == 0 && startIsInclusive)
   }
 
-  func isBeforeEnd(_ place: OrderingPlace) -> Bool {
+  func isBeforeEnd(_ place: SortKey) -> Bool {
     guard let end else { return true }
     let order = place.order(against: end)
     return order < 0 || (order == 0 && endIsInclusive)

@@ -8,7 +8,8 @@ import NIOCore
 import NIOHTTP1
 import RealtimeModel
 
-struct FirestoreEmulator: Sendable {
+/// Serves the emulator's paths on the Firestore port.
+struct FirestoreEmulator: FirestoreRouteHandler {
   private let engine: FirestoreEngine
   private let exports: EmulatorExports
   private let rules = RulesSources()
@@ -20,18 +21,21 @@ struct FirestoreEmulator: Sendable {
     self.log = log
   }
 
-  /// Serves a request below `/emulator/v1/`, or `/reset`.
-  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) {
+  /// Serves `/reset` and paths below `/emulator/v1/`.
+  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {
+    let path = request.target.rawPath
+    guard path == "/reset" || path.hasPrefix("/emulator/v1/") else { return false }
     responder.start {
       do throws(FirestoreError) {
-        responder.answer(try await answer(request))
+        responder.respond(try await answer(request))
       } catch {
-        responder.answer(.error(error))
+        responder.respond(.error(error))
       }
     }
+    return true
   }
 
-  private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     guard let path = EmulatorPath(request.target.rawPath) else {
       throw .invalidArgument("The path is no valid percent-encoding.")
     }
@@ -49,7 +53,7 @@ struct FirestoreEmulator: Sendable {
     }
   }
 
-  private func export(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func export(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     let body = try ExportRequest(request)
     try await exports.export(
       try DatabaseName(parsing: body.database), to: body.directory,
@@ -57,13 +61,13 @@ struct FirestoreEmulator: Sendable {
     return .json(.ok, "{}\n")
   }
 
-  private func load(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func load(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     let body = try ExportRequest(request)
     try await exports.load(body.directory, into: try DatabaseName(parsing: body.database))
     return .json(.ok, "{}\n")
   }
 
-  private func reset() async throws(FirestoreError) -> HTTPAnswer {
+  private func reset() async throws(FirestoreError) -> HTTPResponse {
     for name in try await engine.databaseNames() { try await engine.clear(name, as: .administrator) }
     return .text(.ok, "Resetting...\n")
   }
@@ -80,7 +84,7 @@ struct FirestoreEmulator: Sendable {
     return ResourcePath(segments)
   }
 
-  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPAnswer {
+  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
     for file in request.files {
       guard let fault = RulesForm.fault(in: file.content) else { continue }

@@ -39,7 +39,7 @@ struct FirestoreREST: Sendable {
         let status = GRPCStatus(of: error, log, call.method.name)
         // What is refused before its method is looked at has the plain form.
         let isInArray = call.method.isStream && call.refusal == nil
-        responder.answer(.error(FirestoreError(status), inArray: isInArray))
+        responder.respond(.error(FirestoreError(status), inArray: isInArray))
       }
     }
   }
@@ -70,9 +70,9 @@ struct FirestoreREST: Sendable {
       let framed = try await body(head, message)
       // Nobody is left to read it.
       try Task.checkCancellation()
-      responder.answer(try Self.answer(framed, call.method.answer))
+      responder.respond(try Self.answer(framed, call.method.answer))
     case .serverStreaming(let body):
-      guard let answer = call.method.answer else { return responder.answer(.json(.ok, "{}\n")) }
+      guard let answer = call.method.answer else { return responder.respond(.json(.ok, "{}\n")) }
       let stream = FirestoreRESTStream(responder, of: answer)
       do {
         try await body(head, message, stream)
@@ -86,7 +86,7 @@ struct FirestoreREST: Sendable {
     }
   }
 
-  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPAnswer {
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
     var framed = framed
     guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
     var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
@@ -96,7 +96,7 @@ struct FirestoreREST: Sendable {
   }
 
   /// The answer to a request that is refused by its head alone, before its body is kept.
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
       return nil
@@ -119,11 +119,11 @@ struct FirestoreREST: Sendable {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
 
   /// A short answer in JSON.
-  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
+  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     .json(status, ByteBuffer(string: text))
   }
 }

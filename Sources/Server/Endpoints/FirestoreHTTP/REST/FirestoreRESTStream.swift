@@ -40,7 +40,7 @@ final class FirestoreRESTStream: CallResponder {
     switch try hold(framed) {
     case .hold: break
     case .send(let bytes, let isFirst):
-      if isFirst { responder.begin(.ok, HTTPAnswer.jsonHeaders) }
+      if isFirst { responder.begin(.ok, HTTPResponse.jsonHeaders) }
       try await responder.send(bytes)
     }
   }
@@ -64,12 +64,12 @@ final class FirestoreRESTStream: CallResponder {
         responder.finish()
       }
     } else if let error {
-      responder.answer(.error(error, inArray: true))
+      responder.respond(.error(error, inArray: true))
     } else {
       var body = rest
       if body.readableBytes == 0 { body.writeString("[") }
       body.writeString("]\n")
-      responder.answer(HTTPAnswer(status: .ok, headers: HTTPAnswer.jsonHeaders, body: body))
+      responder.respond(HTTPResponse(status: .ok, headers: HTTPResponse.jsonHeaders, body: body))
     }
   }
 

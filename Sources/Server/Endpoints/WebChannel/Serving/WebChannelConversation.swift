@@ -20,7 +20,7 @@ final class WebChannelConversation {
   private let codec: StreamCodec
   private let eventLoop: any EventLoop
   private let sessions: WebChannelSessions
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private var heldBytes = 0
   private var session: WebChannelSession
   private var stream: (any StreamCall)?
@@ -38,7 +38,7 @@ final class WebChannelConversation {
     self.codec = codec
     self.sessions = sessions
     self.eventLoop = eventLoop
-    memory = PeerMemoryAccount(sessions.port)
+    memory = MemoryReservation(sessions.port)
     session = WebChannelSession(sessions.limits, now: .now())
   }
 
@@ -96,7 +96,7 @@ final class WebChannelConversation {
     retireBackChannel()
     timer?.task.cancel()
     timer = nil
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
     sessions.remove(self)
     endStream()
@@ -104,7 +104,7 @@ final class WebChannelConversation {
 
   /// Ends a back channel that nobody waits for any more.
   private func retireBackChannel() {
-    back?.retire()
+    back?.finishOrAbort()
     back = nil
   }
 
@@ -219,7 +219,7 @@ final class WebChannelConversation {
     guard !isOver else { return }
     resumeWaiters()
     let held = session.heldBytes + decodingBytes + (stream?.heldBytes ?? 0)
-    guard memory.hold(held, insteadOf: heldBytes) else { return close() }
+    guard memory.resize(from: heldBytes, to: held) else { return close() }
     heldBytes = held
     guard sessions.report(self, held: held, isIdle: session.backChannel == nil) else { return close() }
     schedule()

@@ -10,7 +10,7 @@ extension SettingsService {
   /// Answers what is kept.
   func read(
     _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Caller
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:
       let rulesets = try await database.rulesets(as: caller)
@@ -34,7 +34,7 @@ extension SettingsService {
   /// Stores a ruleset, moves labels or registers a function trigger.
   func change(
     _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     switch kept {
     case .rulesets:
       let id = try await database.addRuleset(try RulesFile(Array(body.readableBytesView)), as: caller)
@@ -55,7 +55,7 @@ extension SettingsService {
     }
   }
 
-  private func answer(_ value: JSONValue) -> RESTResponse { RESTResponse(.ok, json: value.json()) }
+  private func answer(_ value: JSONValue) -> HTTPResponse { HTTPResponse(.ok, json: value.json()) }
 
   private static func object(_ body: ByteBuffer) throws(RESTError) -> JSONObject {
     let value = body.withUnsafeReadableBytes { raw in try? JSONValue(json: raw) }

@@ -1,39 +1,32 @@
-// An answer of the REST interface before it is put on a wire.
+// Responses of the Realtime Database's REST interface: JSON with the CORS headers of Firebase.
 
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
 
-/// A status, headers and a body.
-struct RESTResponse: Sendable {
-  var status: HTTPResponseStatus
-  var headers: HTTPHeaders
-  var body: ByteBuffer?
-  /// What follows the body, where that is only the beginning.
-  var rest: RESTStream?
-
-  /// An answer with a body of JSON, or without any.
+extension HTTPResponse {
+  /// A response with a JSON body, or without a body.
   init(_ status: HTTPResponseStatus, json: [UInt8]? = nil) {
-    self.status = status
-    headers = ["access-control-allow-origin": "*", "cache-control": "no-cache"]
+    self.init(
+      status: status, headers: ["access-control-allow-origin": "*", "cache-control": "no-cache"])
     if let json {
       headers.add(name: "content-type", value: "application/json; charset=utf-8")
       body = ByteBuffer(bytes: json)
     }
   }
 
-  /// The answer to a refused request.
+  /// An error response.
   init(_ error: RESTError) { self.init(error.status, json: error.body) }
 
-  /// Adds the ETag, and lets scripts of other origins see it.
+  /// Adds the ETag, and allows scripts of other origins to read it.
   mutating func add(etag: String) {
     headers.add(name: "etag", value: etag)
     headers.add(name: "access-control-expose-headers", value: "ETag")
   }
 
-  /// The answer to a CORS preflight: everything that the interface has.
-  static func preflight(_ head: HTTPRequestHead) -> RESTResponse {
-    var response = RESTResponse(.ok)
+  /// The response to a CORS preflight: every method and header of the interface is allowed.
+  static func preflight(_ head: HTTPRequestHead) -> HTTPResponse {
+    var response = HTTPResponse(.ok)
     response.headers.add(
       name: "access-control-allow-methods", value: "GET, PUT, POST, PATCH, DELETE, OPTIONS")
     if let requested = head.headers.first(name: "access-control-request-headers") {

@@ -1,7 +1,7 @@
-// Values that are too large for memory: they leave piece by piece, and arrive piece by piece. The log tells how far they
-// are.
+// Reads and writes values that are too large for memory, chunk by chunk. The log reports the progress.
 
 import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
@@ -27,7 +27,7 @@ extension RESTService {
   /// Answers with a value piece by piece; at once where one piece is all.
   func stream(
     _ request: RESTRequest, isExport: Bool, isLimited: Bool = true, _ database: RealtimeDatabase
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     let export = try await database.export(
       request.path, isExport: isExport, pretty: request.printing == .pretty, isLimited: isLimited,
       as: request.caller)
@@ -36,17 +36,17 @@ extension RESTService {
     }
     var bytes = first
     if isLast, request.printing == .pretty { bytes.append(0x0A) }
-    var response = RESTResponse(.ok, json: bytes)
+    var response = HTTPResponse(.ok, json: bytes)
     if !isLast {
-      response.rest = RESTStream(
-        export, endsLine: request.printing == .pretty,
-        progress: StreamProgress(endpoint, "export of /\(request.path) of \(request.namespace)"))
+      var progress = StreamProgress(endpoint, "export of /\(request.path) of \(request.namespace)")
+      progress.add(bytes.count)
+      response.rest = ExportBody(export, endsLine: request.printing == .pretty, progress, endpoint.log)
     }
     return finish(request, response)
   }
 
   /// Writes a body while it arrives.
-  func write(_ request: RESTRequest, _ body: BodyQueue) async -> RESTResponse {
+  func write(_ request: RESTRequest, _ body: BodyQueue) async -> HTTPResponse {
     do {
       let database = try await endpoint.engine.database(request.namespace)
       let writing = try await database.beginImport(
@@ -64,13 +64,13 @@ extension RESTService {
       var progress = StreamProgress(endpoint, "import into /\(request.path) of \(request.namespace)")
       taking: while true {
         switch await body.next() {
-        case .piece(let piece):
-          try await writing.add(try form?.take(piece) ?? piece)
+        case .chunk(let chunk):
+          try await writing.add(try form?.take(chunk) ?? chunk)
           let pending = await writing.pendingBytes
-          body.taken(held + piece.count - pending)
+          body.onConsumed(held + chunk.count - pending)
           held = pending
           if let most, await standing + writing.values > most { throw RealtimeError.writeTooBig }
-          progress.add(piece.count)
+          progress.add(chunk.count)
         case .end:
           try form?.finish()
           break taking
@@ -79,33 +79,45 @@ extension RESTService {
       }
       try await writing.finish()
       progress.finish()
-      guard request.printing != .silent else { return finish(request, RESTResponse(.ok, json: [])) }
+      guard request.printing != .silent else { return finish(request, HTTPResponse(.ok, json: [])) }
       return try await stream(request, isExport: false, isLimited: false, database)
     } catch {
-      return RESTResponse(RESTError(error))
+      return HTTPResponse(RESTError(error))
     }
   }
 }
 
-/// The rest of an answer whose beginning is known.
-final class RESTStream: Sendable {
+/// The remaining chunks of an export.
+private final class ExportBody: HTTPBodySource {
   private let export: RealtimeExport
   private let endsLine: Bool
-  let progress: StreamProgress
+  private let progress: NIOLockedValueBox<StreamProgress>
+  private let log: Logger
 
-  init(_ export: RealtimeExport, endsLine: Bool, progress: StreamProgress) {
+  init(_ export: RealtimeExport, endsLine: Bool, _ progress: StreamProgress, _ log: Logger) {
     self.export = export
     self.endsLine = endsLine
-    self.progress = progress
+    self.progress = NIOLockedValueBox(progress)
+    self.log = log
   }
 
-  /// The next piece; nil behind the last.
   func next() async throws -> ByteBuffer? {
-    guard let (bytes, isLast) = try await export.next() else { return nil }
-    var piece = ByteBuffer(bytes: bytes)
-    if isLast, endsLine { piece.writeInteger(UInt8(ascii: "\n")) }
-    return piece
+    do {
+      guard let (bytes, isLast) = try await export.next() else {
+        progress.withLockedValue { $0.finish() }
+        return nil
+      }
+      var chunk = ByteBuffer(bytes: bytes)
+      if isLast, endsLine { chunk.writeInteger(UInt8(ascii: "\n")) }
+      progress.withLockedValue { [count = chunk.readableBytes] in $0.add(count) }
+      return chunk
+    } catch {
+      if !Task.isCancelled { log.error("an export was truncated: \(error)") }
+      throw error
+    }
   }
+
+  func outOfMemory() { log.info("an export was truncated: the server has no memory for its next chunk") }
 }
 
 /// How far a value has come, told in the log from time to time.

@@ -28,10 +28,33 @@ struct RESTError: Error, Equatable {
   init(_ error: any Error) {
     switch error {
     case let error as RESTError: self = error
+    case let failure as HTTPRequestFailure: self = RESTError(failure)
     case let error as RealtimeError: self = RESTError(error)
     default: self = RESTError(.internalServerError, "Internal server error.")
     }
   }
+
+  /// The error of a request that the HTTP connection rejects.
+  init(_ failure: HTTPRequestFailure) {
+    switch failure {
+    case .malformed(let reason): self.init(.badRequest, reason)
+    case .bodyTimeout: self.init(.requestTimeout, "The request did not arrive whole in time.")
+    case .bodyTooLarge: self.init(RealtimeError.writeTooBig)
+    case .tooManyRequestBytes(let limit):
+      self.init(
+        .serviceUnavailable, "The requests under way on this connection exceed the limit of \(limit) bytes.")
+    case .outOfMemory(let reason): self.init(.serviceUnavailable, reason)
+    case .tooManyUnreadBytes(let limit):
+      self.init(
+        .serviceUnavailable,
+        "The answers that wait to be read on this connection exceed the limit of \(limit) bytes.")
+    case .unsupportedEncoding, .decompression:
+      preconditionFailure("invariant: the Realtime Database accepts no compressed bodies")
+    }
+  }
+
+  /// The error of a request that arrives while the server shuts down.
+  static let draining = RESTError(.serviceUnavailable, "The server is shutting down.")
 
   /// The body the product sends.
   var body: [UInt8] {

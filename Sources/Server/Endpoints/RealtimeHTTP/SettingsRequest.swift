@@ -136,7 +136,7 @@ struct SettingsService: Sendable {
   let endpoint: RealtimeEndpoint
 
   /// Answers a request.
-  func respond(to request: SettingsRequest, body: ByteBuffer) async -> RESTResponse {
+  func respond(to request: SettingsRequest, body: ByteBuffer) async -> HTTPResponse {
     do {
       guard request.caller == .administrator else { throw RealtimeError.permissionDenied }
       let database = try await endpoint.engine.database(request.namespace)
@@ -153,21 +153,21 @@ struct SettingsService: Sendable {
       case .write(let setting): return try await write(setting, body, database, request.caller)
       }
     } catch let error as RulesError {
-      return RESTResponse(RESTError(.badRequest, error.description))
+      return HTTPResponse(RESTError(.badRequest, error.description))
     } catch {
-      return RESTResponse(RESTError(error))
+      return HTTPResponse(RESTError(error))
     }
   }
 
-  private func ok(_ rules: RulesFile) -> RESTResponse {
+  private func ok(_ rules: RulesFile) -> HTTPResponse {
     ok(warnings: rules.isOpen ? [] : [RealtimeEndpoint.unenforcedRules])
   }
 
   /// Says that something was done, and what is to be known of it.
-  func ok(warnings: [String]) -> RESTResponse {
+  func ok(warnings: [String]) -> HTTPResponse {
     var answer: JSONObject = ["status": .string("ok")]
     if !warnings.isEmpty { answer["warning"] = .string(warnings.joined(separator: " ")) }
-    return RESTResponse(.ok, json: JSONValue.object(answer).json())
+    return HTTPResponse(.ok, json: JSONValue.object(answer).json())
   }
 
   /// Tells the operator.
@@ -177,23 +177,23 @@ struct SettingsService: Sendable {
 
   private func read(
     _ setting: Setting, _ strict: Bool, _ database: RealtimeDatabase, _ caller: Caller
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     let text = try await database.setting(setting, as: caller)
     switch setting {
     case .rules:
       let rules = text ?? endpoint.engine.defaultRules
       let shown = strict ? try RulesFile(Array(rules.utf8)).strictText : rules
-      return RESTResponse(.ok, json: Array(shown.utf8))
+      return HTTPResponse(.ok, json: Array(shown.utf8))
     case .defaultWriteSizeLimit:
-      return RESTResponse(.ok, json: Array((text ?? "\"\(WriteSizeLimit.unlimited.rawValue)\"").utf8))
+      return HTTPResponse(.ok, json: Array((text ?? "\"\(WriteSizeLimit.unlimited.rawValue)\"").utf8))
     case .strictTriggerValidation:
-      return RESTResponse(.ok, json: Array("{\"value\":\(text ?? "true")}".utf8))
+      return HTTPResponse(.ok, json: Array("{\"value\":\(text ?? "true")}".utf8))
     }
   }
 
   private func write(
     _ setting: Setting, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     let value = body.withUnsafeReadableBytes { raw in try? JSONValue(json: raw) }
     switch setting {
     case .strictTriggerValidation:
@@ -209,7 +209,7 @@ struct SettingsService: Sendable {
     }
     let text = String(decoding: (value ?? .null).json(), as: UTF8.self)
     try await database.set(setting, to: text, as: caller)
-    return RESTResponse(.ok, json: Array(text.utf8))
+    return HTTPResponse(.ok, json: Array(text.utf8))
   }
 }
 

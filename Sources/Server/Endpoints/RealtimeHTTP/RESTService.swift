@@ -12,7 +12,7 @@ struct RESTService: Sendable {
   let endpoint: RealtimeEndpoint
 
   /// Answers a request.
-  func respond(to request: RESTRequest, body: ByteBuffer) async -> RESTResponse {
+  func respond(to request: RESTRequest, body: ByteBuffer) async -> HTTPResponse {
     do {
       let database = try await endpoint.engine.database(request.namespace)
       switch request.method {
@@ -23,13 +23,13 @@ struct RESTService: Sendable {
       case .patch: return try await patch(request, body, database)
       }
     } catch {
-      return RESTResponse(RESTError(error))
+      return HTTPResponse(RESTError(error))
     }
   }
 
   // MARK: Reading
 
-  private func get(_ request: RESTRequest, _ database: RealtimeDatabase) async throws -> RESTResponse {
+  private func get(_ request: RESTRequest, _ database: RealtimeDatabase) async throws -> HTTPResponse {
     if request.isShallow {
       let shallow = try await database.getShallow(
         request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
@@ -49,7 +49,7 @@ struct RESTService: Sendable {
     try Task.checkCancellation()
     guard node.estimatedSize <= endpoint.limits.data.responseBytes else { throw RealtimeError.tooBig }
     if case .ifNoneMatch(let tag) = request.condition, tag == node.etag {
-      var response = RESTResponse(.notModified)
+      var response = HTTPResponse(.notModified)
       response.add(etag: tag)
       return response
     }
@@ -72,7 +72,7 @@ struct RESTService: Sendable {
 
   private func put(
     _ request: RESTRequest, _ node: Node, _ database: RealtimeDatabase
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     var hash: String?
     try await request.checkSize(of: [(.root, node)], in: database)
     if case .ifMatch(let tag) = request.condition { hash = tag == RESTRequest.nullETag ? "" : tag }
@@ -91,7 +91,7 @@ struct RESTService: Sendable {
 
   private func post(
     _ request: RESTRequest, _ node: Node, _ database: RealtimeDatabase
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     guard !request.path.isPriority else { throw RealtimeError.invalidPath }
     let name = endpoint.engine.nextPushID()
     try await request.checkSize(of: [(Path(keys: [Key(name)]), node)], in: database)
@@ -108,7 +108,7 @@ struct RESTService: Sendable {
 
   private func patch(
     _ request: RESTRequest, _ body: ByteBuffer, _ database: RealtimeDatabase
-  ) async throws -> RESTResponse {
+  ) async throws -> HTTPResponse {
     switch try body.withUnsafeReadableBytes({ raw in try UpdateBody.read(raw, limits: endpoint.limits.data) })
     {
     case nil:
@@ -142,25 +142,25 @@ struct RESTService: Sendable {
 
   // MARK: Output
 
-  private func value(_ request: RESTRequest, _ write: (inout JSONWriter) -> Void) -> RESTResponse {
+  private func value(_ request: RESTRequest, _ write: (inout JSONWriter) -> Void) -> HTTPResponse {
     var writer = JSONWriter(pretty: request.printing == .pretty)
     write(&writer)
     if request.printing == .pretty { writer.lineFeed() }
-    guard let callback = request.callback else { return RESTResponse(.ok, json: writer.bytes) }
+    guard let callback = request.callback else { return HTTPResponse(.ok, json: writer.bytes) }
     var script = Array("\(callback)(".utf8)
     script.append(contentsOf: writer.bytes)
     script.append(contentsOf: ");".utf8)
-    var response = RESTResponse(.ok, json: script)
+    var response = HTTPResponse(.ok, json: script)
     response.headers.replaceOrAdd(name: "content-type", value: "application/javascript; charset=utf-8")
     return response
   }
 
   /// What the request wants of a success beyond its value.
-  func finish(_ request: RESTRequest, _ response: RESTResponse) -> RESTResponse {
+  func finish(_ request: RESTRequest, _ response: HTTPResponse) -> HTTPResponse {
     var response = response
     if request.printing == .silent {
       response.status = .noContent
-      response.body = nil
+      response.body = ByteBuffer()
       response.headers.remove(name: "content-type")
     }
     if let name = request.download {

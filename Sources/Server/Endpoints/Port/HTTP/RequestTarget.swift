@@ -1,23 +1,23 @@
-// A request's target taken apart: decoded path segments and parameters. Decoding is strict, since what
-// comes out of it becomes keys: `%zz` and broken UTF-8 are refused, and an encoded slash never splits a segment.
+// Parses the target of an HTTP request into its path and decoded query parameters.
+//
+// Decoding is strict, since clients choose keys by it. Invalid escapes and invalid UTF-8 are errors, and an encoded slash
+// never separates segments.
 
-import NIOHTTP1
-
-/// The path and the parameters of a URL.
+/// The path and the query parameters of a request's URL.
 struct RequestTarget: Sendable, Equatable {
-  /// The path as it stands, undecoded, without parameters.
+  /// The path, still percent-encoded, without the query.
   var rawPath: String
-  /// The parameters in order, decoded.
+  /// The decoded query parameters, in order.
   var parameters: [(name: String, value: String)]
 
   static func == (a: RequestTarget, b: RequestTarget) -> Bool {
     a.rawPath == b.rawPath && a.parameters.elementsEqual(b.parameters) { $0 == $1 }
   }
 
-  /// Takes a target in origin form (`/path?query`) or absolute form apart.
+  /// Parses a target in origin form (`/path?query`) or absolute form.
   ///
-  /// - Throws: ``RESTError`` for a target that is not well-formed.
-  init(_ uri: String) throws(RESTError) {
+  /// - Throws: ``HTTPRequestFailure/malformed(_:)`` for a query that cannot be decoded.
+  init(_ uri: String) throws(HTTPRequestFailure) {
     var text = Substring(uri)
     for scheme in ["http://", "https://"] where text.hasPrefix(scheme) {
       text = text.dropFirst(scheme.count)
@@ -31,15 +31,15 @@ struct RequestTarget: Sendable, Equatable {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let name = Self.decode(sides[0], plusIsSpace: true),
         let value = Self.decode(sides.count > 1 ? sides[1] : "", plusIsSpace: true)
-      else { throw RESTError(.badRequest, "Invalid query parameter: \(sides[0])") }
+      else { throw .malformed("Invalid query parameter: \(sides[0])") }
       parameters.append((name, value))
     }
   }
 
-  /// The value of a parameter; of several the last.
+  /// The value of a parameter; the last one if it is repeated.
   subscript(name: String) -> String? { parameters.last { $0.name == name }?.value }
 
-  /// The decoded segments of the path, empty ones dropped; `nil` if they cannot be decoded.
+  /// The decoded segments of the path without empty ones; `nil` if a segment cannot be decoded.
   var segments: [String]? {
     var segments: [String] = []
     for part in rawPath.split(separator: "/") {
@@ -49,7 +49,7 @@ struct RequestTarget: Sendable, Equatable {
     return segments
   }
 
-  /// Undoes percent-encoding; `nil` for an incomplete escape or bytes that are not UTF-8.
+  /// Percent-decodes a string; `nil` for an incomplete escape or invalid UTF-8.
   static func decode(_ text: Substring, plusIsSpace: Bool) -> String? {
     let source = text.utf8
     guard source.contains(UInt8(ascii: "%")) || (plusIsSpace && source.contains(UInt8(ascii: "+"))) else {
@@ -83,7 +83,7 @@ struct RequestTarget: Sendable, Equatable {
 }
 
 extension String {
-  /// The text of bytes that are well-formed UTF-8.
+  /// Decodes valid UTF-8; `nil` otherwise.
   fileprivate init?(validatingBytes bytes: [UInt8]) {
     var decoder = UTF8()
     var iterator = bytes.makeIterator()
