@@ -82,14 +82,15 @@ let package = Package(
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
-    module("EmbeddedStore", in: "Server", ["OrderedStore", "CRocksDB"]),
+    module("BlockLog", in: "Server"),
+    module("EmbeddedStore", in: "Server", ["OrderedStore", "BlockLog", "CRocksDB"]),
     module("FirestoreEngine", in: "Server", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module("RealtimeEngine", in: "Server", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
     module(
       "Endpoints", in: "Server",
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "RealtimeModel", "RealtimeWire", "GRPCFraming", "BlockLog", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
         protobuf, crypto, log,
       ]),
@@ -150,7 +151,8 @@ let package = Package(
     tests(
       of: "OrderedStore",
       ["OrderedStore", "OrderedStoreConformance", "RandomModels", "StoreFixture"]),
-    tests(of: "EmbeddedStore", ["EmbeddedStore", "OrderedStore", "OrderedStoreConformance"]),
+    tests(
+      of: "EmbeddedStore", ["EmbeddedStore", "BlockLog", "OrderedStore", "OrderedStoreConformance"]),
     tests(
       of: "FirestoreEngine",
       [
@@ -168,7 +170,7 @@ let package = Package(
       [
         "Endpoints", "HearthServer", "FirestoreEngine", "RealtimeEngine", "FirestoreProtobuf",
         "FirestoreWire", "FirestoreModel", "RealtimeModel", "RealtimeWire", "GRPCFraming",
-        "OrderedStore", "EmbeddedStore", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "OrderedStore", "EmbeddedStore", "BlockLog", "RandomModels", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOEmbedded"), http2, hpack, tls, protobuf, log,
       ]),
     tests(

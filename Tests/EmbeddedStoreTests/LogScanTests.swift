@@ -1,5 +1,6 @@
 // What a scan of a write-ahead log takes for acknowledged behind a damaged place.
 
+import BlockLog
 import Foundation
 import Testing
 

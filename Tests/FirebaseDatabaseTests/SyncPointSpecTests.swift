@@ -170,7 +170,7 @@ struct SyncPointRunner {
 
   private func bound(_ value: JSONValue) -> QuerySpec.Bound {
     QuerySpec.Bound(
-      node(value["index"]).leafValue, key: value["name"]?.string.map { Key(bound: $0) })
+      node(value["index"]).leafValue, key: value["name"]?.string.map { ChildKey(bound: $0) })
   }
 
   private func compare(_ expected: [ExpectedEvent], _ actual: [ExpectedEvent], isExact: Bool) -> String? {
@@ -249,12 +249,12 @@ func node(_ json: JSONValue?) -> Node {
   case .double(let value)?: return .leaf(.double(value))
   case .string(let value)?: return .leaf(.string(value))
   case .array(let values)?:
-    return .object(values.enumerated().map { (Key("\($0.offset)"), node($0.element)) })
+    return .object(values.enumerated().map { (ChildKey("\($0.offset)"), node($0.element)) })
   case .object(let object)?:
     let priority = object[".priority"].flatMap { node($0).leafValue }.flatMap { try? Priority($0) }
     if let value = object[".value"] { return node(value).with(priority: priority) }
     return .object(
-      object.members.filter { !$0.key.hasPrefix(".") }.map { (Key($0.key), node($0.value)) },
+      object.members.filter { !$0.key.hasPrefix(".") }.map { (ChildKey($0.key), node($0.value)) },
       priority: priority)
   }
 }

@@ -208,7 +208,8 @@ public final class HearthServer: Sendable {
       }
       let tls = try tls()
       let protocols = PortProtocols.firestore(
-        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits, log: log)
+        engine, authentication: configuration.emulator ? .emulator : .refuseAll, limits: limits,
+        handlers: configuration.emulator ? [FirestoreEmulator(engine, log: log)] : [], log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
         in: &running)

@@ -1,5 +1,6 @@
 // The emulator suite's export directories: what is written reads back, and what is damaged is refused whole.
 
+import BlockLog
 import FirestoreModel
 import FirestoreProtobuf
 import Foundation
@@ -135,7 +136,7 @@ struct ExportTests {
       // What the suite's emulator writes there: a log of a version and of one kind.
       let kind = Array("all_namespaces\\all_kinds\\all_namespaces_all_kinds.export_metadata".utf8)
       let named: [UInt8] = [0x12, UInt8(kind.count)] + kind
-      var log = LevelLogWriter()
+      var log = BlockLogWriter()
       let bytes = log.frame([0x33]) + log.frame([0x0A, UInt8(named.count)] + named)
       try Data(bytes).write(to: URL(fileURLWithPath: metadata))
       #expect(try await load(server, metadata).status == 200)
@@ -217,10 +218,10 @@ struct ExportTests {
   func blocks() throws {
     for length in [0, 1, 32_754, 32_755, 32_761, 32_762, 70_000] {
       let records = [[UInt8](repeating: 1, count: length), [2], [], [UInt8](repeating: 3, count: 40_000)]
-      var writer = LevelLogWriter()
+      var writer = BlockLogWriter()
       var rest = records.flatMap { writer.frame($0) }[...]
       #expect(rest.count == writer.count)
-      var reader = LevelLogReader()
+      var reader = BlockLogReader()
       var read: [[UInt8]] = []
       while let record = try reader.next({ count in
         defer { rest = rest.dropFirst(count) }
@@ -232,13 +233,13 @@ struct ExportTests {
 
   @Test("a log that ends where no header fits any more ends there", arguments: 0...8)
   func endOfBlock(room: Int) throws {
-    var writer = LevelLogWriter()
+    var writer = BlockLogWriter()
     let record = [UInt8](
-      repeating: 1, count: LevelLogWriter.blockBytes - LevelLogWriter.headerBytes - room)
+      repeating: 1, count: BlockLogFormat.blockBytes - BlockLogFormat.headerBytes - room)
     let bytes = writer.frame(record)
-    for filling in 0...min(room, LevelLogWriter.headerBytes - 1) {
+    for filling in 0...min(room, BlockLogFormat.headerBytes - 1) {
       var rest = (bytes + [UInt8](repeating: 0, count: filling))[...]
-      var reader = LevelLogReader()
+      var reader = BlockLogReader()
       func next() throws -> [UInt8]? {
         try reader.next { count in
           defer { rest = rest.dropFirst(count) }
@@ -247,8 +248,8 @@ struct ExportTests {
       }
       #expect(try next() == record)
       // Where a header fits, fewer bytes than it has are a broken one.
-      if room >= LevelLogWriter.headerBytes, filling > 0 {
-        #expect(throws: LevelLogReader.Damage.truncated) { try next() }
+      if room >= BlockLogFormat.headerBytes, filling > 0 {
+        #expect(throws: BlockLogReader.Damage.truncated) { try next() }
       } else {
         #expect(try next() == nil)
       }
@@ -260,6 +261,6 @@ struct ExportTests {
     // "123456789" has 0xE3069283; the mask is LevelDB's.
     let crc: UInt32 = 0xE306_9283
     let masked = (crc >> 15 | crc << 17) &+ 0xA282_EAD8
-    #expect(CRC32C.masked(UInt8(ascii: "1"), Array("23456789".utf8)[...]) == masked)
+    #expect(Array("123456789".utf8).withUnsafeBytes { CRC32C.masked($0) } == masked)
   }
 }

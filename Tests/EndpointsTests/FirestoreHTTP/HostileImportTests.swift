@@ -1,6 +1,7 @@
 // Imports of exports that somebody made to do harm: each is refused in words that say what is wrong, and nothing outside
 // of the directory is read.
 
+import BlockLog
 import FirestoreProtobuf
 import Foundation
 import HearthServer
@@ -177,7 +178,7 @@ struct HostileImportTests {
   func entityFiles() async throws {
     try await withExport { path, stranger in
       func metadata(_ kinds: [String]) -> Data {
-        var log = LevelLogWriter()
+        var log = BlockLogWriter()
         let record = kinds.flatMap { Self.field(1, Self.field(2, Array($0.utf8))) }
         return Data(log.frame([ExportMetadata.version]) + log.frame(record))
       }
@@ -197,7 +198,7 @@ struct HostileImportTests {
       for bytes in [[0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0x07], [0x0A] + [UInt8](repeating: 0xFF, count: 11)]
         as [[UInt8]]
       {
-        var log = LevelLogWriter()
+        var log = BlockLogWriter()
         let overall = Data(log.frame([ExportMetadata.version]) + log.frame(bytes))
         try await expectRefusal(path, " (--import)") { copy in
           try overall.write(to: URL(fileURLWithPath: "\(copy)/\(Self.metadata)"))

@@ -1,6 +1,7 @@
 // Exports of documents that are large in one way or another: as they are written into the format, or once they are
 // imported with their index entries. What may be stored can be exported, and what is exported imported.
 
+import BlockLog
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
@@ -124,7 +125,7 @@ struct LargeExportTests {
     record.forEachPiece { joined += $0 }
     #expect(joined == ExportEntity.encode(document, fields) && joined.count == record.count)
 
-    var (whole, open) = (LevelLogWriter(), LevelLogWriter())
+    var (whole, open) = (BlockLogWriter(), BlockLogWriter())
     var (expected, written) = ([UInt8](), [UInt8]())
     for (size, count) in [(1, 0), (1, 7), (3, 32_754), (7, 32_761), (1_000, 90_000), (.max, joined.count)] {
       let bytes = count == joined.count ? joined : Array(joined.prefix(count))
@@ -179,7 +180,7 @@ struct LargeExportTests {
     }
     let text = String(repeating: "x", count: 1 << 20)
     let fields = MapValue((0..<17).map { ("f\($0)", Value.string(text)) })
-    var log = LevelLogWriter()
+    var log = BlockLogWriter()
     let first = log.frame(ExportEntity.encode(try Self.name("small"), ["n": 1]))
     let second = log.frame(ExportEntity.encode(try Self.name("large"), fields))
     let output = "\(path)/firestore_export/all_namespaces/all_kinds/output-0"

@@ -21,10 +21,10 @@ struct RESTStreamTests {
   private func tree(_ count: Int) -> Node {
     let text = String(repeating: "xyz", count: 60)
     return .object(
-      (0..<count).map { index -> (RealtimeModel.Key, Node) in
+      (0..<count).map { index -> (RealtimeModel.ChildKey, Node) in
         let leaf = Node.leaf(.string("\(index)\(text)"), priority: index % 9 == 0 ? .number(2) : nil)
         let value = Node.object([("v", leaf), ("n", .leaf(.int(Int64(index))))])
-        return (RealtimeModel.Key("k\(index)"), value)
+        return (RealtimeModel.ChildKey("k\(index)"), value)
       })
   }
 

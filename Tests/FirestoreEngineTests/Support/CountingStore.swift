@@ -106,7 +106,7 @@ private final class CountingDatabase: OrderedDatabase {
     validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
-    if store.refusesNext() { return answer(.failure(StoreError.unavailable("too many calls wait"))) }
+    if store.refusesNext() { return completion(.failure(StoreError.unavailable("too many calls wait"))) }
     base.execute(validating: reads, body, completion: completion)
   }
 

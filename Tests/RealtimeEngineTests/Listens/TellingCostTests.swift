@@ -25,7 +25,7 @@ struct TellingCostTests {
 
   @Test("A location that is told whole is put together from the write, not read again, however large it is")
   func whole() async throws {
-    let wide = Node.object((0..<2_000).map { (Key("k\($0)"), .leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<2_000).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
     let update = Write.update("/", [("c/a", .empty), ("c/b", wide), ("d", 1)])
     var visited: [Int] = []
     var last: [(Path, Node)] = []
@@ -48,7 +48,7 @@ struct TellingCostTests {
       }
     }
     #expect(visited[3] - visited[1] < 40, "\(visited)")
-    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(Key("b"), wide)]))
+    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(ChildKey("b"), wide)]))
   }
 
   @Test("Whether there are priorities above a removal costs one row for each location")
@@ -75,7 +75,7 @@ struct TellingCostTests {
       let item = Node.object([
         ("p", .object([("x", 1), ("y", 2)], priority: .number(1))), ("q", ["z": 1]), ("k", 1),
       ])
-      list = list.settingChild(Key("i\(1_000 + i)"), to: item)
+      list = list.settingChild(ChildKey("i\(1_000 + i)"), to: item)
     }
     _ = try await database.set("list", to: list, as: .administrator)
     let group = RecordingGroup()

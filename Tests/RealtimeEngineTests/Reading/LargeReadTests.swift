@@ -12,7 +12,7 @@ import Testing
 @Suite("Large reads", .timeLimit(.minutes(2)))
 struct LargeReadTests {
   private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
   }
 
   private func open(
@@ -216,7 +216,7 @@ struct LargeReadTests {
   @Test("What a filtered listen holds is compared with its window beside the fan-out stage, or not at all")
   func comparedAside() {
     let text = String(repeating: "x", count: 8_000)
-    let held = Node.object((0..<300).map { (Key("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
+    let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
     let query = QuerySpec(ordering: .key, limit: .first(200))
     let window = held.window(query)
     func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
@@ -263,7 +263,7 @@ struct LargeReadTests {
   func shared() async throws {
     let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
     var expected = Node.object(
-      (0..<400).map { (Key("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
+      (0..<400).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
     _ = try await database.set("big", to: expected, as: .anonymous)
     // It is in memory.
     let first = Client(database)
@@ -285,7 +285,7 @@ struct LargeReadTests {
       }
     }
     for round in 0..<200 {
-      let key = Key("k\((round * 31) % 500)")
+      let key = ChildKey("k\((round * 31) % 500)")
       let value: Node = round % 5 == 0 ? .empty : .leaf(.int(Int64((round * 613) % 1_009)))
       #expect(await first.set(Path(keys: ["big", key]), value).text == "ok")
       expected = expected.settingChild(key, to: value)

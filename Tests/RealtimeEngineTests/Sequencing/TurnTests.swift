@@ -55,8 +55,8 @@ struct TurnTests {
     let connections = (0..<4).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
-    let list = Node.object((0..<20).map { (Key("k\($0)"), ["v": 1]) })
-    let large = Node.object((0..<9).map { (Key("k\($0)"), 1) })
+    let list = Node.object((0..<20).map { (ChildKey("k\($0)"), ["v": 1]) })
+    let large = Node.object((0..<9).map { (ChildKey("k\($0)"), 1) })
     func get(_ path: Path, _ limit: Int, _ connection: Int) -> Operation {
       let query = QuerySpec(ordering: .key, limit: .first(limit))
       return Operation(.get(path, query), from: .connection(connections[connection], request: 1))
@@ -121,7 +121,7 @@ struct TurnTests {
     let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
     try await run(.setRules(try RulesFile(Array(rules.utf8))))
     for _ in 0..<2 { try await run(.buildIndexes) }
-    let notes = Node.object((0..<100).map { (Key("n\($0)"), .leaf(.int(Int64($0)))) })
+    let notes = Node.object((0..<100).map { (ChildKey("n\($0)"), .leaf(.int(Int64($0)))) })
     try await run(.write(.set("notes", notes), hash: nil))
     #expect(try await count() == 300)
     try await run(.setRules(try RulesFile(Array(#"{"rules":{}}"#.utf8))))

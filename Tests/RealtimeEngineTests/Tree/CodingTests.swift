@@ -98,7 +98,7 @@ struct RealtimeRowTests {
 
   @Test("The longest path the limits allow is a key the store takes")
   func longest() {
-    let path = Path(keys: Array(repeating: Key(String(repeating: "k", count: 768)), count: 32))
+    let path = Path(keys: Array(repeating: ChildKey(String(repeating: "k", count: 768)), count: 32))
     #expect(RowKeys.row(of: path.child(.priority)).count <= 32 * 1024)
     #expect(RowKeys.disconnect(ofSession: SessionName.make(), at: path.child(.priority)).count <= 32 * 1024)
   }

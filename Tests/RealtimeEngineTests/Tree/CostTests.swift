@@ -14,7 +14,8 @@ struct CostTests {
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     for part in 0..<(leaves / 100) {
-      let node = Node.object((0..<100).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
+      let node = Node.object(
+        (0..<100).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .anonymous)
     }
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")

@@ -142,11 +142,11 @@ struct JSONNodeTests {
 }
 
 extension JSONRandom {
-  mutating func key() -> Key {
+  mutating func key() -> ChildKey {
     switch below(4) {
-    case 0: return Key(String(below(8)))
-    case 1: return Key(["-NjE", "01", "é", "e\u{301}", "😀", "\u{FF5E}", " ", "-1"][below(8)])
-    default: return Key("k\(below(50))")
+    case 0: return ChildKey(String(below(8)))
+    case 1: return ChildKey(["-NjE", "01", "é", "e\u{301}", "😀", "\u{FF5E}", " ", "-1"][below(8)])
+    default: return ChildKey("k\(below(50))")
     }
   }
 

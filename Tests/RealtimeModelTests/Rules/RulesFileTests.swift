@@ -163,7 +163,7 @@ struct RulesFileTests {
   @Test("Two files index the same if they do so at every place")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
-    let names: [Key] = ["a", "b", "other"]
+    let names: [ChildKey] = ["a", "b", "other"]
     var places: [Path] = [.root]
     for depth in 0..<3 {
       places += places.filter { $0.count == depth }.flatMap { place in names.map { place.child($0) } }

@@ -1,6 +1,7 @@
 // Exports of the emulator suite, as somebody gives them to be imported. What is read and may be stored is written again
 // as the same document; records of any size come out of a log as they went in.
 
+import BlockLog
 import FirestoreModel
 
 @testable import Endpoints
@@ -13,9 +14,9 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
   _ = try? records(in: bytes)
   guard bytes.count >= 2 else { return }
 
-  var log = LevelLogWriter()
+  var log = BlockLogWriter()
   let before = [UInt8](
-    repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * LevelLogWriter.blockBytes))
+    repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * BlockLogFormat.blockBytes))
   let record = Array(bytes.dropFirst(2))
   let framed = log.frame(before) + log.frame(record)
   try require((try? records(in: framed)) == [before, record], "a log gives other records than it took")
@@ -31,7 +32,7 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
 }
 
 private func records(in bytes: [UInt8]) throws -> [[UInt8]] {
-  var reader = LevelLogReader()
+  var reader = BlockLogReader()
   var rest = bytes[...]
   var records: [[UInt8]] = []
   while let record = try reader.next({ count in

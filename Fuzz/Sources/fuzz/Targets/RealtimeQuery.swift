@@ -58,7 +58,7 @@ private func check(_ query: QuerySpec) throws {
     case nil: break
     }
     let window = location.window(query)
-    var found: Set<Key> = []
+    var found: Set<ChildKey> = []
     window.forEachChild { key, _ in found.insert(key).inserted }
     try require(found == Set(expected), "the window of \(query.wireFields) is \(found), not \(expected)")
   }

@@ -145,8 +145,9 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  private func deliver(_ node: Node, _ path: Path, _ previous: Key?, _ event: DataEvent, _ observer: Observer)
-  {
+  private func deliver(
+    _ node: Node, _ path: Path, _ previous: ChildKey?, _ event: DataEvent, _ observer: Observer
+  ) {
     if observer.isSingle {
       guard firedSingles.insert(observer.registration.id).inserted else { return }
       Repository.queue.async {

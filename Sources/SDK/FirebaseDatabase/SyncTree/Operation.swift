@@ -30,7 +30,7 @@ struct Operation {
   var change: Change
 
   /// The operation as a child sees it; nil if the child is not concerned.
-  func forChild(_ key: Key) -> Operation? {
+  func forChild(_ key: ChildKey) -> Operation? {
     var operation = self
     guard path.isRoot else {
       operation.path = path.droppingFirst

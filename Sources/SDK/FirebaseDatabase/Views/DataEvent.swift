@@ -25,7 +25,7 @@ struct Registration: Equatable, Sendable {
 struct DataEvent {
   enum Content {
     /// A child changed; `previous` is the key of the sibling before it, in the query's order.
-    case child(EventInterest, Key, Node, previous: Key?)
+    case child(EventInterest, ChildKey, Node, previous: ChildKey?)
     /// The whole value.
     case value(Node)
     /// The observer gets nothing any more.

@@ -14,7 +14,7 @@ struct SiblingOrder {
   }
 
   /// Follows changes that led to a new value of the view.
-  mutating func follow(_ changes: [(key: Key, change: ChildChange)]) {
+  mutating func follow(_ changes: [(key: ChildKey, change: ChildChange)]) {
     guard places != nil else { return }
     // A long list of changes is cheaper to sort at once, when somebody asks.
     guard changes.count <= 16 else {
@@ -38,7 +38,7 @@ struct SiblingOrder {
   }
 
   /// The key before a child, in the value that was followed last.
-  mutating func predecessor(of key: Key, _ child: Node, in node: Node) -> Key? {
+  mutating func predecessor(of key: ChildKey, _ child: Node, in node: Node) -> ChildKey? {
     if ordering == .key { return keyBefore(key, in: node) }
     if places?.count != node.childCount {
       places = node.sortedChildren(by: ordering).map { SortKey(of: $0.key, $0.node, in: ordering) }
@@ -47,8 +47,8 @@ struct SiblingOrder {
     return index > 0 ? places?[index - 1].key : nil
   }
 
-  private func keyBefore(_ key: Key, in node: Node) -> Key? {
-    var found: Key?
+  private func keyBefore(_ key: ChildKey, in node: Node) -> ChildKey? {
+    var found: ChildKey?
     node.forEachChildReversed(from: key) { other, _ in
       guard other < key else { return true }
       found = other

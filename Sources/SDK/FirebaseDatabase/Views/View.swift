@@ -45,7 +45,7 @@ final class View {
   /// - Returns: what it is told at once.
   func add(_ registration: Registration) -> [DataEvent] {
     registrations.append(registration)
-    var changes: [(key: Key, change: ChildChange)] = []
+    var changes: [(key: ChildKey, change: ChildChange)] = []
     if !registration.interest.isDisjoint(with: .childAdded) {
       cache.event.node.forEachChild { key, node in
         changes.append((key, .added(node)))
@@ -91,7 +91,7 @@ final class View {
   }
 
   private func events(
-    for changes: [(key: Key, change: ChildChange)], showsValue: Bool, to observers: [Registration]
+    for changes: [(key: ChildKey, change: ChildChange)], showsValue: Bool, to observers: [Registration]
   ) -> [DataEvent] {
     var events: [DataEvent] = []
     let wanted = observers.reduce(into: EventInterest()) { $0.formUnion($1.interest) }
@@ -130,8 +130,8 @@ final class View {
   }
 
   private func sorted(
-    _ changes: [(key: Key, change: ChildChange)]
-  ) -> [(key: Key, change: ChildChange)] {
+    _ changes: [(key: ChildKey, change: ChildChange)]
+  ) -> [(key: ChildKey, change: ChildChange)] {
     guard changes.count > 1, query.ordering != .key else { return changes }
     let places = changes.map { SortKey(of: $0.key, $0.change.node, in: query.ordering) }
     return changes.indices.sorted { places[$0] < places[$1] }.map { changes[$0] }

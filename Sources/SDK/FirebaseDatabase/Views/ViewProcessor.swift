@@ -230,7 +230,7 @@ struct WriteTreeChildSource: CompleteChildSource {
   let cache: ViewCache
   let completeServerNode: Node?
 
-  func completeChild(_ key: Key) -> Node? {
+  func completeChild(_ key: ChildKey) -> Node? {
     if cache.event.isComplete(forChild: key) { return cache.event.node.child(key) }
     let server =
       completeServerNode.map { CacheNode(node: $0, isComplete: true, isFiltered: false) } ?? cache.server

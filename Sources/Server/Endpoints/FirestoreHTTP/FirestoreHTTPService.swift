@@ -1,12 +1,12 @@
-// What the Firestore port serves over plain HTTP, by method and path: the one place that knows its paths.
+// Routes the plain HTTP requests of the Firestore port by method and path.
 
 import FirestoreModel
 import NIOCore
 import NIOHTTP1
 
-/// Where a request to the Firestore port goes.
+/// The destination of a request to the Firestore port.
 enum FirestoreRoute: Equatable {
-  /// A stream that WebChannel carries.
+  /// A stream over WebChannel.
   enum Channel: String {
     case listen = "Listen"
     case write = "Write"
@@ -14,15 +14,15 @@ enum FirestoreRoute: Equatable {
 
   /// A CORS preflight, of any path.
   case preflight
-  /// The health check that tools wait for.
+  /// The health check that tools poll at the start.
   case health
   /// The REST interface.
   case rest
   /// WebChannel.
   case channel(Channel)
-  /// The test that WebChannel's clients of old make before.
+  /// The connection test that old WebChannel clients make first.
   case channelTest
-  /// Nothing.
+  /// A path that this module does not serve.
   case unknown
 
   init(_ method: HTTPMethod, path: String) {
@@ -47,7 +47,7 @@ enum FirestoreRoute: Equatable {
 }
 
 /// Serves further paths of the Firestore port, for a module that registers them.
-protocol FirestoreRouteHandler: Sendable {
+package protocol FirestoreRouteHandler: Sendable {
   /// Serves a request that no other part of the port knows. Returns false if this handler does not know its path either.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool
 }

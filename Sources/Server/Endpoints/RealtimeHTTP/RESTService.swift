@@ -94,8 +94,8 @@ struct RESTService: Sendable {
   ) async throws -> HTTPResponse {
     guard !request.path.isPriority else { throw RealtimeError.invalidPath }
     let name = endpoint.engine.nextPushID()
-    try await request.checkSize(of: [(Path(keys: [Key(name)]), node)], in: database)
-    _ = try await database.set(request.path.child(Key(name)), to: node, as: request.caller)
+    try await request.checkSize(of: [(Path(keys: [ChildKey(name)]), node)], in: database)
+    _ = try await database.set(request.path.child(ChildKey(name)), to: node, as: request.caller)
     return finish(
       request,
       value(request) { writer in

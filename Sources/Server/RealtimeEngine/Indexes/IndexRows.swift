@@ -87,7 +87,7 @@ enum IndexRows {
     return Int(number &- Int64.max) - 1
   }
 
-  private static func append(_ key: Key, to bytes: inout [UInt8]) {
+  private static func append(_ key: ChildKey, to bytes: inout [UInt8]) {
     if key == .minimum { return }
     if key == .maximum { return bytes.append(0xFF) }
     if let number = key.integerValue {

@@ -7,7 +7,7 @@ import RealtimeModel
 /// An indexed location, one of its children, and the rows that it had before a write.
 struct IndexedChild {
   let location: Path
-  let key: Key
+  let key: ChildKey
   let orderings: [Ordering]
   var before: [[UInt8]: [UInt8]] = [:]
 }
@@ -122,7 +122,7 @@ extension SequencedBody {
 extension Tree {
   /// The index rows that a child of a location calls for, by their keys.
   func indexRows(
-    of key: Key, in location: Path, by orderings: [Ordering]
+    of key: ChildKey, in location: Path, by orderings: [Ordering]
   ) throws -> [[UInt8]: [UInt8]] {
     let path = location.child(key)
     let itself = try orderingValue(at: path)

@@ -62,7 +62,7 @@ struct QueryView: Sendable {
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
-    var staying: Set<Key> = []
+    var staying: Set<ChildKey> = []
     content.forEachChangedChild(from: before) { key, now, old in
       if now.isEmpty {
         leaving.append((Path(keys: [key]), .empty))
@@ -133,12 +133,12 @@ struct QueryView: Sendable {
 
 /// A child that changed, and where it stood and stands in an order.
 struct MovedChild {
-  let key: Key
+  let key: ChildKey
   let now: Node
   let from: SortKey?
   let to: SortKey?
 
-  init(_ key: Key, from before: Node, to now: Node, in ordering: Ordering) {
+  init(_ key: ChildKey, from before: Node, to now: Node, in ordering: Ordering) {
     self.key = key
     self.now = now
     from = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)

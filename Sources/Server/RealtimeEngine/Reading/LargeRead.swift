@@ -147,7 +147,7 @@ final class LargeRead: Sendable {
   ) -> OrderedLocation {
     guard !changes.isEmpty else { return location }
     var node = location.node
-    var keys: Set<Key> = []
+    var keys: Set<ChildKey> = []
     var isReplaced = false
     for change in changes {
       node = node.setting(change.path, to: change.value)

@@ -43,7 +43,7 @@ struct SubtreeReader: Sendable {
 
 /// Some rows of a location.
 private struct Piece: Sendable {
-  var rows: [(keys: [Key], node: Node)] = []
+  var rows: [(keys: [ChildKey], node: Node)] = []
   /// Where the next piece begins; nil behind the last.
   var next: [UInt8]?
 

@@ -160,7 +160,7 @@ struct PlainWriter: TreeWriter {
       try view.scan(KeyRange(start: from, end: end), reverse: false) { key, _, _ in
         let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
         let name = suffix.prefix { $0 != RowKeys.terminator }
-        guard let index = Key(String(decoding: name, as: UTF8.self)).arrayIndex else {
+        guard let index = ChildKey(String(decoding: name, as: UTF8.self)).arrayIndex else {
           isIndex = false
           return false
         }

@@ -10,7 +10,7 @@ struct RowWindow {
   let query: QuerySpec
   private let range: QueryRange
   /// The children shown, and where they stand.
-  private(set) var places: [Key: SortKey] = [:]
+  private(set) var places: [ChildKey: SortKey] = [:]
   /// With the limit reached, the place of the child that a better one pushes out.
   private(set) var edge: SortKey?
 
@@ -34,7 +34,7 @@ struct RowWindow {
   }
 
   /// Puts a child where it stands now, or takes it out; false if nothing is different.
-  mutating func move(_ key: Key, to place: SortKey?, _ undo: inout Undo) -> Bool {
+  mutating func move(_ key: ChildKey, to place: SortKey?, _ undo: inout Undo) -> Bool {
     let place = place.flatMap { isInside($0) ? $0 : nil }
     guard places[key] != place else { return false }
     set(key, to: place, &undo)
@@ -42,7 +42,7 @@ struct RowWindow {
   }
 
   /// Drops what is more than the limit, from the far end, and finds the edge. The children that were dropped.
-  mutating func cut(_ undo: inout Undo) -> [Key] {
+  mutating func cut(_ undo: inout Undo) -> [ChildKey] {
     let excess = places.count - limit
     guard excess >= 0 else { return [] }
     var dropped: [SortKey] = []
@@ -57,8 +57,8 @@ struct RowWindow {
   }
 
   /// Takes the window as rows give it now. The children that are new.
-  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [Key] {
-    var added: [Key] = []
+  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [ChildKey] {
+    var added: [ChildKey] = []
     for place in now where places[place.key] != place {
       if places[place.key] == nil { added.append(place.key) }
       set(place.key, to: place, &undo)
@@ -68,7 +68,7 @@ struct RowWindow {
     return added
   }
 
-  private mutating func set(_ key: Key, to place: SortKey?, _ undo: inout Undo) {
+  private mutating func set(_ key: ChildKey, to place: SortKey?, _ undo: inout Undo) {
     undo.places.append((key, places[key]))
     places[key] = place
   }
@@ -87,7 +87,7 @@ struct RowWindow {
 
   /// What a window was before some changes.
   struct Undo {
-    fileprivate var places: [(key: Key, place: SortKey?)] = []
+    fileprivate var places: [(key: ChildKey, place: SortKey?)] = []
     fileprivate let edge: SortKey?
 
     init(_ window: RowWindow) { edge = window.edge }

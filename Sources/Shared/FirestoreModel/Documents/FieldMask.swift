@@ -61,7 +61,7 @@ extension MapValue {
         guard next < count else { break }
         // On to the first name that the next field may have.
         let key = entries[next].key
-        rest = rest.dropping(at: depth) { Ordering.compare(utf8: $0, key) == .ascending }
+        rest = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, key) == .ascending }
         continue
       }
       let entry = entries[position]
@@ -71,7 +71,7 @@ extension MapValue {
         rest = rest.dropFirst()
         continue
       }
-      let behind = rest.dropping(at: depth) { Ordering.compare(utf8: $0, name) != .descending }
+      let behind = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
       if case .map(let map) = entry.value {
         let inner = map.projected(to: rest[..<behind.startIndex], depth: depth + 1)
         if !inner.isEmpty { result.append(Entry(key: entry.key, value: .map(inner))) }

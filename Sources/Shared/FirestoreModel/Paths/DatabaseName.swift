@@ -24,9 +24,9 @@ public struct DatabaseName: Sendable {
   }
 
   /// Compares by project, then database.
-  public static func compare(_ a: DatabaseName, _ b: DatabaseName) -> Ordering {
-    let project = Ordering.compare(utf8: a.project, b.project)
-    return project != .same ? project : Ordering.compare(utf8: a.database, b.database)
+  public static func compare(_ a: DatabaseName, _ b: DatabaseName) -> ComparisonOrder {
+    let project = ComparisonOrder.compare(utf8: a.project, b.project)
+    return project != .same ? project : ComparisonOrder.compare(utf8: a.database, b.database)
   }
 }
 

@@ -44,7 +44,7 @@ public struct DocumentName: Hashable, Sendable {
   public var asParent: ParentName { ParentName(unchecked: database, path) }
 
   /// Compares by project, database, then path segment by segment.
-  public static func compare(_ a: DocumentName, _ b: DocumentName) -> Ordering {
+  public static func compare(_ a: DocumentName, _ b: DocumentName) -> ComparisonOrder {
     let database = DatabaseName.compare(a.database, b.database)
     return database != .same ? database : ResourcePath.compare(a.path, b.path)
   }

@@ -44,12 +44,12 @@ public struct FieldPath: Sendable {
   }
 
   /// Compares name by name in UTF-8; shorter first.
-  public static func compare(_ a: FieldPath, _ b: FieldPath) -> Ordering {
+  public static func compare(_ a: FieldPath, _ b: FieldPath) -> ComparisonOrder {
     for (x, y) in zip(a.segments, b.segments) {
-      let ordering = Ordering.compare(utf8: x, y)
+      let ordering = ComparisonOrder.compare(utf8: x, y)
       if ordering != .same { return ordering }
     }
-    return Ordering.compare(a.count, b.count)
+    return ComparisonOrder.compare(a.count, b.count)
   }
 }
 

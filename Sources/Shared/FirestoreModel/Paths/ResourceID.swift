@@ -16,17 +16,17 @@ public enum ResourceID {
   }
 
   /// Orders two ids: numbers first, numerically; then text by UTF-8.
-  public static func compare(_ a: String, _ b: String) -> Ordering {
+  public static func compare(_ a: String, _ b: String) -> ComparisonOrder {
     // Only ids that begin with an underscore can be numbers: everything else takes the short way.
     if a.utf8.first == 0x5F || b.utf8.first == 0x5F {
       switch (number(in: a), number(in: b)) {
-      case (let a?, let b?): return Ordering.compare(a, b)
+      case (let a?, let b?): return ComparisonOrder.compare(a, b)
       case (_?, nil): return .ascending
       case (nil, _?): return .descending
       case (nil, nil): break
       }
     }
-    return Ordering.compare(utf8: a, b)
+    return ComparisonOrder.compare(utf8: a, b)
   }
 
   /// Whether an id has the reserved form `__…__`.

@@ -51,13 +51,13 @@ public struct ResourcePath: Sendable {
   }
 
   /// Compares segment by segment: numeric ids first and by number, then text by UTF-8; shorter first.
-  public static func compare(_ a: ResourcePath, _ b: ResourcePath) -> Ordering {
+  public static func compare(_ a: ResourcePath, _ b: ResourcePath) -> ComparisonOrder {
     let count = min(a.count, b.count)
     for i in 0..<count {
       let ordering = ResourceID.compare(a.segments[i], b.segments[i])
       if ordering != .same { return ordering }
     }
-    return Ordering.compare(a.count, b.count)
+    return ComparisonOrder.compare(a.count, b.count)
   }
 }
 

@@ -47,7 +47,7 @@ extension FieldFilter {
     return []
   }
 
-  private func inRange(_ candidate: Value, _ accepts: (Ordering) -> Bool) -> Bool {
+  private func inRange(_ candidate: Value, _ accepts: (ComparisonOrder) -> Bool) -> Bool {
     guard value != .null, candidate.kind == value.kind, !value.isNaN, !candidate.isNaN else { return false }
     return accepts(Value.compare(candidate, value))
   }

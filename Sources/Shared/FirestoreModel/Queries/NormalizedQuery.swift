@@ -83,7 +83,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   /// every field.
   public func compare(
     _ a: DocumentName, _ aFields: MapValue, _ b: DocumentName, _ bFields: MapValue
-  ) -> Ordering {
+  ) -> ComparisonOrder {
     for order in orders {
       let ordering =
         order.field.isDocumentID
@@ -95,7 +95,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   }
 
   /// Compares a cursor's position, the place of its values, with a document.
-  private func compare(_ cursor: Cursor, _ name: DocumentName, _ fields: MapValue) -> Ordering {
+  private func compare(_ cursor: Cursor, _ name: DocumentName, _ fields: MapValue) -> ComparisonOrder {
     for (order, value) in zip(orders, cursor.values) {
       let ordering =
         order.field.isDocumentID
@@ -106,7 +106,7 @@ public struct NormalizedQuery: Hashable, Sendable {
     return .same
   }
 
-  private static func compare(_ a: Value?, _ b: Value?) -> Ordering {
+  private static func compare(_ a: Value?, _ b: Value?) -> ComparisonOrder {
     switch (a, b) {
     case (let a?, let b?): Value.compare(a, b)
     case (nil, nil): .same

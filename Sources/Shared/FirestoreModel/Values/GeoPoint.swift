@@ -19,7 +19,7 @@ public struct GeoPoint: Sendable {
   }
 
   /// Orders by latitude, then longitude.
-  public static func compare(_ a: GeoPoint, _ b: GeoPoint) -> Ordering {
+  public static func compare(_ a: GeoPoint, _ b: GeoPoint) -> ComparisonOrder {
     let latitude = Numbers.compare(a.latitude, b.latitude)
     return latitude != .same ? latitude : Numbers.compare(a.longitude, b.longitude)
   }

@@ -104,7 +104,7 @@ public struct MapValue: Sendable {
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
-      switch Ordering.compare(utf8: entries[middle].key, key) {
+      switch ComparisonOrder.compare(utf8: entries[middle].key, key) {
       case .ascending: low = middle + 1
       case .descending: high = middle
       case .same: return (middle, true)
@@ -116,13 +116,13 @@ public struct MapValue: Sendable {
   private static func isStrictlySorted(_ entries: [Entry]) -> Bool {
     guard entries.count > 1 else { return true }
     for i in 1..<entries.count
-    where Ordering.compare(utf8: entries[i - 1].key, entries[i].key) != .ascending { return false }
+    where ComparisonOrder.compare(utf8: entries[i - 1].key, entries[i].key) != .ascending { return false }
     return true
   }
 
   private static func sortedKeepingLast(_ entries: [Entry]) -> [Entry] {
     let order = entries.indices.sorted { a, b in
-      let ordering = Ordering.compare(utf8: entries[a].key, entries[b].key)
+      let ordering = ComparisonOrder.compare(utf8: entries[a].key, entries[b].key)
       return ordering == .same ? a < b : ordering == .ascending
     }
     var result: [Entry] = []

@@ -4,7 +4,7 @@
 // `String` follow canonical equivalence ("é" has two spellings that are equal); the databases' do not.
 
 /// The result of comparing two things in a total order.
-public enum Ordering: Int8, Sendable, Hashable {
+public enum ComparisonOrder: Int8, Sendable, Hashable {
   /// The first sorts before the second.
   case ascending = -1
   /// Neither sorts before the other.
@@ -13,7 +13,7 @@ public enum Ordering: Int8, Sendable, Hashable {
   case descending = 1
 
   /// The result with the two sides exchanged.
-  public var reversed: Ordering {
+  public var reversed: ComparisonOrder {
     switch self {
     case .ascending: .descending
     case .same: .same
@@ -23,17 +23,17 @@ public enum Ordering: Int8, Sendable, Hashable {
 
   /// Compares two values of a comparable type.
   @inlinable
-  public static func compare<T: Comparable>(_ a: T, _ b: T) -> Ordering {
+  public static func compare<T: Comparable>(_ a: T, _ b: T) -> ComparisonOrder {
     a < b ? .ascending : (a > b ? .descending : .same)
   }
 
   /// Compares two byte arrays as unsigned bytes; a prefix sorts first.
-  public static func compare(bytes a: [UInt8], _ b: [UInt8]) -> Ordering {
+  public static func compare(bytes a: [UInt8], _ b: [UInt8]) -> ComparisonOrder {
     a.withUnsafeBytes { a in b.withUnsafeBytes { b in compare(a, b) } }
   }
 
   /// Compares two texts by their UTF-8 bytes.
-  public static func compare(utf8 a: String, _ b: String) -> Ordering {
+  public static func compare(utf8 a: String, _ b: String) -> ComparisonOrder {
     let fast = a.utf8.withContiguousStorageIfAvailable { a in
       b.utf8.withContiguousStorageIfAvailable { b in
         compare(UnsafeRawBufferPointer(a), UnsafeRawBufferPointer(b))
@@ -44,7 +44,7 @@ public enum Ordering: Int8, Sendable, Hashable {
   }
 
   /// Compares two spans of memory as unsigned bytes, a word at a time.
-  static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Ordering {
+  static func compare(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> ComparisonOrder {
     let count = a.count < b.count ? a.count : b.count
     var i = 0
     while i &+ 8 <= count {
@@ -67,7 +67,7 @@ extension String {
     // Decoding repairs what is broken, so only valid bytes come out as they went in.
     let text = String(decoding: bytes, as: UTF8.self)
     let isUnchanged = text.utf8.withContiguousStorageIfAvailable {
-      Ordering.compare(UnsafeRawBufferPointer($0), bytes) == .same
+      ComparisonOrder.compare(UnsafeRawBufferPointer($0), bytes) == .same
     }
     guard isUnchanged ?? text.utf8.elementsEqual(bytes) else { return nil }
     self = text
@@ -75,11 +75,13 @@ extension String {
 
   /// Whether both texts have the same UTF-8 bytes. Unlike `==`, two spellings of "é" are different.
   public func hasSameUTF8(as other: String) -> Bool {
-    utf8.count == other.utf8.count && Ordering.compare(utf8: self, other) == .same
+    utf8.count == other.utf8.count && ComparisonOrder.compare(utf8: self, other) == .same
   }
 
   /// Whether this text sorts before another by UTF-8 bytes.
-  public func precedesInUTF8(_ other: String) -> Bool { Ordering.compare(utf8: self, other) == .ascending }
+  public func precedesInUTF8(_ other: String) -> Bool {
+    ComparisonOrder.compare(utf8: self, other) == .ascending
+  }
 
   /// Feeds the UTF-8 bytes and an end marker to a hasher, so that hashing agrees with `hasSameUTF8(as:)`.
   func hashUTF8(into hasher: inout Hasher) {

@@ -88,7 +88,7 @@ extension FieldTransform {
   }
 
   /// The operand if it lies on the wanted side of the current value, else the current value.
-  private static func extreme(_ current: Value?, _ operand: Value, _ wanted: Ordering) -> Value {
+  private static func extreme(_ current: Value?, _ operand: Value, _ wanted: ComparisonOrder) -> Value {
     guard let current, current.kind == .number else { return operand }
     if current.isNaN || operand.isNaN { return .double(.nan) }
     return Value.compare(operand, current) == wanted ? operand : current

@@ -204,7 +204,7 @@ private struct IntervalSlice {
       }
       if let start, path < start, !path.contains(start) { return .empty }
       if let end, end < path { return .empty }
-      var inside: [(Key, Node)] = []
+      var inside: [(ChildKey, Node)] = []
       node.forEachChild(from: keyBelow(start)) { key, child in
         path.keys.append(key)
         defer { path.keys.removeLast() }
@@ -220,7 +220,7 @@ private struct IntervalSlice {
   }
 
   /// The child of the current location on the way to one of the interval's ends; nil if that does not lie below it.
-  private func keyBelow(_ bound: Path?) -> Key? {
+  private func keyBelow(_ bound: Path?) -> ChildKey? {
     guard let bound, path.count < bound.count, path.contains(bound) else { return nil }
     return bound.keys[path.count]
   }

@@ -66,7 +66,7 @@ extension Node {
       text.append(leaf.value)
     case .object(let object):
       if let priority = object.priority { text.append(priority) }
-      let append = { (key: Key, child: Node) -> Bool in
+      let append = { (key: ChildKey, child: Node) -> Bool in
         text.append(":")
         text.append(key.text)
         text.append(":")

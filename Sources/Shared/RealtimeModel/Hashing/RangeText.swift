@@ -13,7 +13,7 @@ struct RangeText {
   /// The length of the open range's text in bytes.
   var count: Int { text.bytes.count }
 
-  mutating func begin(_ key: Key) {
+  mutating func begin(_ key: ChildKey) {
     open()
     if needsComma { text.append(",") }
     text.appendQuoted(key.text)
@@ -84,7 +84,7 @@ extension Node {
       walk.add(self)
       return visit(&walk)
     case .children:
-      func visitChild(_ key: Key, _ child: Node) -> Bool {
+      func visitChild(_ key: ChildKey, _ child: Node) -> Bool {
         walk.begin(key)
         guard child.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
         walk.end()
@@ -92,7 +92,7 @@ extension Node {
       }
       var pending = priority.map { Node.leaf($0.leafValue) }
       let isFinished = forEachChild { key, child in
-        if let priority = pending, Key.priority < key {
+        if let priority = pending, ChildKey.priority < key {
           pending = nil
           guard visitChild(.priority, priority) else { return false }
         }

@@ -29,11 +29,11 @@ extension JSONReader {
     case .string: return .leaf(.string(try leafString(rules, limits)))
     case .array:
       try beginArray()
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       var index = 0
       while try nextElement() {
         let child = try readNode(rules, limits: limits)
-        if !child.isEmpty { children.append((Key(String(index)), child)) }
+        if !child.isEmpty { children.append((ChildKey(String(index)), child)) }
         index += 1
       }
       return .object(children)
@@ -64,7 +64,7 @@ extension JSONReader {
   ) throws(JSONError) -> Node {
     let start = offset
     try beginObject()
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     var hasEmptyChildren = false
     var value: LeafValue?
     var deferred: ServerValue?
@@ -88,11 +88,11 @@ extension JSONReader {
             .invalidKey, at: keyStart(before: place),
             detail: "A key may have at most \(limits.keyBytes) bytes, and this has \(name.utf8.count).")
         }
-        guard Key.isValid(name) else { throw JSONError(.invalidKey, at: keyStart(before: place)) }
+        guard ChildKey.isValid(name) else { throw JSONError(.invalidKey, at: keyStart(before: place)) }
       }
       let child = try readNode(rules, limits: limits)
       hasEmptyChildren = hasEmptyChildren || child.isEmpty
-      children.append((Key(name), child))
+      children.append((ChildKey(name), child))
     }
     if value != nil || deferred != nil {
       if rules == .write, !children.isEmpty || (value != nil && deferred != nil) {
@@ -104,7 +104,7 @@ extension JSONReader {
     }
     if hasEmptyChildren {
       // A null takes an earlier value of the same key with it, as in any reader where the last counts.
-      var last: [Key: Node] = [:]
+      var last: [ChildKey: Node] = [:]
       for (key, child) in children { last[key] = child }
       children = last.map { ($0.key, $0.value) }
     }

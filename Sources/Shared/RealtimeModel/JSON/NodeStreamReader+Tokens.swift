@@ -138,13 +138,13 @@ struct NodeStreamFrame: Sendable {
   /// Whether any of them is a child, also one without a value.
   var hasMembers = false
   /// A child that holds something.
-  private var child: Key?
+  private var child: ChildKey?
   /// Whether others hold something, unless they came again.
   private var mayHoldOthers = false
   private var value: LeafValue?
   private var deferred: LeafValue?
   private var priority: Priority?
-  private var last: Key?
+  private var last: ChildKey?
   /// Whether the names came in the order of their bytes, and whether in the order of keys, up to now.
   private var isByBytes = true
   private var isByKeys = true
@@ -160,7 +160,7 @@ struct NodeStreamFrame: Sendable {
   init(isArray: Bool) { self.isArray = isArray }
 
   /// Takes note of what a child holds.
-  mutating func note(_ key: Key, _ content: Content) {
+  mutating func note(_ key: ChildKey, _ content: Content) {
     if content == .something, child == nil {
       child = key
     } else if content != .nothing {
@@ -169,12 +169,12 @@ struct NodeStreamFrame: Sendable {
   }
 
   /// Takes note that a child counts no more if it has come before.
-  mutating func loses(_ key: Key) {
+  mutating func loses(_ key: ChildKey) {
     if child == key { child = nil }
   }
 
   /// Takes note of a name; whether it may have come before.
-  mutating func mayHaveCome(_ key: Key) -> Bool {
+  mutating func mayHaveCome(_ key: ChildKey) -> Bool {
     defer { last = key }
     guard let last else { return false }
     if isByBytes, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) { isByBytes = false }
@@ -192,7 +192,7 @@ struct NodeStreamFrame: Sendable {
   }
 
   /// Tells what the object says beyond its children, and what is known of it.
-  func tell(at path: [Key], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
+  func tell(at path: [ChildKey], _ tell: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {
         throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")

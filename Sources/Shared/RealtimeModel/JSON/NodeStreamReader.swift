@@ -20,12 +20,12 @@ public struct NodeStreamReader: Sendable {
   /// What the text says.
   public enum Event: Sendable {
     /// A leaf, with its priority, or the priority of an object, as a leaf at a path that ends in `.priority`.
-    case row([Key], Node)
+    case row([ChildKey], Node)
     /// What was told at and below a path before does not count: it comes again.
-    case again([Key])
+    case again([ChildKey])
     /// The priority, as a leaf, of an object at a path, if anything stands below it of what was told: what came again may
     /// have been all.
-    case priority([Key], Node)
+    case priority([ChildKey], Node)
   }
 
   enum Expectation: Sendable {
@@ -49,7 +49,7 @@ public struct NodeStreamReader: Sendable {
   var isLast = false
   var expectation = Expectation.value
   /// The keys from the text's root to where values are expected.
-  var path: [Key] = []
+  var path: [ChildKey] = []
   var frames: [NodeStreamFrame] = []
   /// The member whose value is to come, if it is one of those that begin with a dot.
   var special: String?
@@ -213,9 +213,9 @@ public struct NodeStreamReader: Sendable {
     guard text.utf8.count <= limits.keyBytes else {
       throw invalidKey("A key may have at most \(limits.keyBytes) bytes, and this has \(text.utf8.count).")
     }
-    guard Key.isValid(text) else { throw invalidKey() }
+    guard ChildKey.isValid(text) else { throw invalidKey() }
     frames[last].hasMembers = true
-    let key = Key(text)
+    let key = ChildKey(text)
     try descend(to: key)
     if frames[last].mayHaveCome(key) {
       frames[last].loses(key)
@@ -225,11 +225,11 @@ public struct NodeStreamReader: Sendable {
 
   private mutating func beginElement() throws(RealtimeError) {
     guard let last = frames.indices.last else { throw .notJSON }
-    try descend(to: Key(String(frames[last].count)))
+    try descend(to: ChildKey(String(frames[last].count)))
     frames[last].count += 1
   }
 
-  private mutating func descend(to key: Key) throws(RealtimeError) {
+  private mutating func descend(to key: ChildKey) throws(RealtimeError) {
     path.append(key)
     guard path.count <= JSONLimits.standard.depth else { throw .invalidData("nested too deeply") }
   }

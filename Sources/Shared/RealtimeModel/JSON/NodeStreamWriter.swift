@@ -5,7 +5,7 @@
 public struct NodeStreamWriter: Sendable {
   private var writer: JSONWriter
   /// The objects from the root's child down to the one that is being written.
-  private var open: [Key] = []
+  private var open: [ChildKey] = []
   /// The priorities of the root and of these, which stand behind the children.
   private var priorities: [LeafValue?] = [nil]
   private var isObject = false
@@ -21,7 +21,7 @@ public struct NodeStreamWriter: Sendable {
   public mutating func take() -> [UInt8] { writer.take() }
 
   /// Writes a leaf; at a path that ends in `.priority` an object's priority. Rows that lie below one object come together.
-  public mutating func row(_ path: [Key], _ value: Node) {
+  public mutating func row(_ path: [ChildKey], _ value: Node) {
     guard let last = path.last else {
       isLeaf = true
       return writer.node(value, .export)

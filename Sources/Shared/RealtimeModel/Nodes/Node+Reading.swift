@@ -2,7 +2,7 @@
 
 extension Node {
   /// The child of a key; empty if there is none.
-  public func child(_ key: Key) -> Node { children?[key] ?? .empty }
+  public func child(_ key: ChildKey) -> Node { children?[key] ?? .empty }
 
   /// What lies at a relative path. A path that ends in `.priority` gives the priority as a leaf.
   public func descendant(_ path: Path) -> Node {
@@ -20,7 +20,9 @@ extension Node {
   /// - Parameter start: the first key to visit if it exists; nil for all.
   /// - Returns: false if `visit` ended it.
   @discardableResult
-  public func forEachChild(from start: Key? = nil, _ visit: (Key, Node) throws -> Bool) rethrows -> Bool {
+  public func forEachChild(from start: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool) rethrows
+    -> Bool
+  {
     guard let children else { return true }
     return try children.forEach(from: start, visit)
   }
@@ -28,15 +30,15 @@ extension Node {
   /// Visits the children in descending key order until `visit` returns false.
   @discardableResult
   public func forEachChildReversed(
-    from end: Key? = nil, _ visit: (Key, Node) throws -> Bool
+    from end: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool
   ) rethrows -> Bool {
     guard let children else { return true }
     return try children.forEachReversed(from: end, visit)
   }
 
   /// The children's keys in key order.
-  public var childKeys: [Key] {
-    var keys: [Key] = []
+  public var childKeys: [ChildKey] {
+    var keys: [ChildKey] = []
     keys.reserveCapacity(childCount)
     forEachChild { key, _ in
       keys.append(key)
@@ -101,7 +103,7 @@ extension Node {
   ///
   /// A leaf has no children; priorities of the two nodes themselves are not compared.
   public func forEachChangedChild(
-    from before: Node, _ visit: (Key, _ now: Node, _ before: Node) throws -> Void
+    from before: Node, _ visit: (ChildKey, _ now: Node, _ before: Node) throws -> Void
   ) rethrows {
     try (children ?? Children()).forEachDifference(from: before.children ?? Children()) { key, now, old in
       if let now, let old, now == old { return true }

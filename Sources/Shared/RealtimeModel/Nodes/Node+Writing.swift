@@ -15,7 +15,7 @@ extension Node {
   /// The node with one child replaced, or removed if `node` is empty.
   ///
   /// A leaf gives way to its first child and leaves it its priority; removing beneath a leaf changes nothing.
-  public func settingChild(_ key: Key, to node: Node) -> Node {
+  public func settingChild(_ key: ChildKey, to node: Node) -> Node {
     switch storage {
     case .object(let object):
       guard let changed = object.replacing(key, with: node) else { return .empty }
@@ -32,7 +32,7 @@ extension Node {
   /// counts as none (validation refuses them earlier).
   public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
 
-  private func setting(_ keys: ArraySlice<Key>, to node: Node) -> Node {
+  private func setting(_ keys: ArraySlice<ChildKey>, to node: Node) -> Node {
     guard let key = keys.first else { return node }
     if key.isPriority { return with(priority: node.leafValue.flatMap { try? Priority($0) }) }
     let before = child(key)

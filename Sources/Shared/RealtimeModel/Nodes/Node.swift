@@ -50,7 +50,7 @@ public struct Node: Sendable {
   /// An object of these children: empty ones vanish, of two with one key the later counts.
   ///
   /// O(n) when the children come in key order, else O(n log n).
-  public static func object(_ children: [(Key, Node)], priority: Priority? = nil) -> Node {
+  public static func object(_ children: [(ChildKey, Node)], priority: Priority? = nil) -> Node {
     var entries: [Children.Entry] = []
     var sorted = true
     for (key, node) in children where !node.isEmpty {
@@ -182,7 +182,7 @@ extension Priority {
   }
 }
 
-typealias Children = PersistentMap<Key, Node>
+typealias Children = PersistentMap<ChildKey, Node>
 
 /// An object's children and what is known of all of them together, kept up to date in O(1) by each change.
 final class ObjectStorage: Sendable {
@@ -233,10 +233,10 @@ final class ObjectStorage: Sendable {
     hashCell = HashCell.make(forSize: estimatedSize)
   }
 
-  static func size(of key: Key, _ node: Node) -> Int { key.text.utf8.count + 4 + node.estimatedSize }
+  static func size(of key: ChildKey, _ node: Node) -> Int { key.text.utf8.count + 4 + node.estimatedSize }
 
   /// The object with one child replaced; nil if no child is left.
-  func replacing(_ key: Key, with node: Node) -> ObjectStorage? {
+  func replacing(_ key: ChildKey, with node: Node) -> ObjectStorage? {
     let changed = node.isEmpty ? children.removing(key) : children.setting(key, to: node)
     if changed.map.isEmpty { return nil }
     if node.isEmpty, changed.old == nil { return self }

@@ -91,16 +91,16 @@ public struct SortKey: Sendable, Hashable, Comparable {
   /// What the child is ordered by.
   public var value: OrderingValue
   /// The child's key.
-  public var key: Key
+  public var key: ChildKey
 
   /// Makes a place.
-  public init(value: OrderingValue, key: Key) {
+  public init(value: OrderingValue, key: ChildKey) {
     self.value = value
     self.key = key
   }
 
   /// The place of a child.
-  public init(of key: Key, _ child: Node, in ordering: Ordering) {
+  public init(of key: ChildKey, _ child: Node, in ordering: Ordering) {
     self.init(value: ordering.value(of: child), key: key)
   }
 
@@ -117,8 +117,8 @@ extension SortKey: TotallyOrdered {
 
 extension Node {
   /// The children in an order. O(n) where that is key order, else O(n log n).
-  public func sortedChildren(by ordering: Ordering) -> [(key: Key, node: Node)] {
-    var entries: [(key: Key, node: Node)] = []
+  public func sortedChildren(by ordering: Ordering) -> [(key: ChildKey, node: Node)] {
+    var entries: [(key: ChildKey, node: Node)] = []
     entries.reserveCapacity(childCount)
     forEachChild { key, node in
       entries.append((key, node))

@@ -4,7 +4,7 @@
 // Swift's String operators call them equal.
 
 /// The name of a child.
-public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
+public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
   /// The key's text.
   public let text: String
   let integer: Int32
@@ -22,7 +22,7 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
     var native = text
     native.makeContiguousUTF8()
     self.text = native
-    if let value = Key.integer(of: native) {
+    if let value = ChildKey.integer(of: native) {
       integer = value
       rank = .integer
     } else {
@@ -48,7 +48,7 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
     guard text.utf8.count <= limits.keyBytes else {
       throw .invalidData("key path longer than \(limits.keyBytes) bytes")
     }
-    guard Key.isValid(text) else {
+    guard ChildKey.isValid(text) else {
       throw .invalidData("couldn't parse key. Key value can't be empty or contain $ # [ ] / or .")
     }
     self.init(text)
@@ -64,11 +64,11 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
   }
 
   /// Comes before every key.
-  public static let minimum = Key(sentinel: "[MIN_NAME]", rank: .minimum)
+  public static let minimum = ChildKey(sentinel: "[MIN_NAME]", rank: .minimum)
   /// Comes after every key.
-  public static let maximum = Key(sentinel: "[MAX_NAME]", rank: .maximum)
+  public static let maximum = ChildKey(sentinel: "[MAX_NAME]", rank: .maximum)
   /// The pseudo child under which a location's priority is addressed.
-  public static let priority = Key(".priority")
+  public static let priority = ChildKey(".priority")
 
   /// Whether this is the pseudo child `.priority`.
   public var isPriority: Bool { rank == .text && text.utf8.count == 9 && text == ".priority" }
@@ -120,7 +120,7 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
   public var integerValue: Int32? { rank == .integer ? integer : nil }
 
   /// Whether two keys have the same code units.
-  public static func == (a: Key, b: Key) -> Bool {
+  public static func == (a: ChildKey, b: ChildKey) -> Bool {
     a.rank == b.rank && a.integer == b.integer && TextOrder.equal(a.text, b.text)
   }
 
@@ -128,14 +128,14 @@ public struct Key: Sendable, Hashable, Comparable, CustomStringConvertible, Expr
   public func hash(into hasher: inout Hasher) { TextOrder.hash(text, into: &hasher) }
 
   /// The order of keys.
-  public static func < (a: Key, b: Key) -> Bool { a.order(against: b) < 0 }
+  public static func < (a: ChildKey, b: ChildKey) -> Bool { a.order(against: b) < 0 }
 
   /// The key's text.
   public var description: String { text }
 }
 
-extension Key: TotallyOrdered {
-  func order(against other: Key) -> Int {
+extension ChildKey: TotallyOrdered {
+  func order(against other: ChildKey) -> Int {
     if rank != other.rank { return rank.rawValue < other.rank.rawValue ? -1 : 1 }
     switch rank {
     case .minimum, .maximum: return 0

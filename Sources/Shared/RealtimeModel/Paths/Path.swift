@@ -4,18 +4,18 @@
 /// A location in a database, or one relative to another.
 public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByStringLiteral {
   /// The keys from the root down. Only the last may be ``Key/priority``.
-  public var keys: [Key]
+  public var keys: [ChildKey]
 
   /// A path of these keys.
-  public init(keys: [Key] = []) { self.keys = keys }
+  public init(keys: [ChildKey] = []) { self.keys = keys }
 
   /// A path of these keys.
-  public init(_ keys: some Sequence<Key>) { self.keys = Array(keys) }
+  public init(_ keys: some Sequence<ChildKey>) { self.keys = Array(keys) }
 
   /// Splits a text at its slashes without checking the keys. Empty segments are dropped.
   public init(_ text: String) {
     keys = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: true)
-      .map { Key(String(Substring($0))) }
+      .map { ChildKey(String(Substring($0))) }
   }
 
   /// Splits a literal at its slashes without checking the keys.
@@ -31,7 +31,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
     self.init(text)
     for (position, key) in keys.enumerated() {
       if key.isPriority, allowingPriority, position == keys.count - 1 { continue }
-      guard Key.isValid(key.text) else { throw .invalidPath }
+      guard ChildKey.isValid(key.text) else { throw .invalidPath }
       guard key.text.utf8.count <= limits.keyBytes else {
         throw RealtimeError(.failure, "Invalid path: key longer than \(limits.keyBytes) bytes")
       }
@@ -64,9 +64,9 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   /// Whether the path addresses a location's priority.
   public var isPriority: Bool { keys.last?.isPriority ?? false }
   /// The first key; nil at the root.
-  public var first: Key? { keys.first }
+  public var first: ChildKey? { keys.first }
   /// The last key; nil at the root.
-  public var last: Key? { keys.last }
+  public var last: ChildKey? { keys.last }
   /// The path without its last key; nil at the root.
   public var parent: Path? { keys.isEmpty ? nil : Path(keys: Array(keys.dropLast())) }
   /// The path without its first key; the root stays the root.
@@ -76,7 +76,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   public var dataPath: Path { isPriority ? Path(keys: Array(keys.dropLast())) : self }
 
   /// The path of a child.
-  public func child(_ key: Key) -> Path { Path(keys: keys + [key]) }
+  public func child(_ key: ChildKey) -> Path { Path(keys: keys + [key]) }
 
   /// The path of a descendant.
   public func appending(_ path: Path) -> Path { Path(keys: keys + path.keys) }

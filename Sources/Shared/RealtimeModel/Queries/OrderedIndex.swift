@@ -36,7 +36,7 @@ public struct OrderedIndex: Sendable {
   }
 
   /// Follows a change of the value in which only these children changed.
-  public mutating func update(to now: Node, changed keys: some Sequence<Key>) {
+  public mutating func update(to now: Node, changed keys: some Sequence<ChildKey>) {
     let before = node
     node = now
     if ordering == .key { return }
@@ -74,7 +74,7 @@ public struct OrderedIndex: Sendable {
       return range.isBeforeEnd(place) && visit(place, child)
     }
     func step(_ place: SortKey, _: Bool) -> Bool { inspect(place, node.child(place.key)) }
-    func stepPlain(_ key: Key, _ child: Node) -> Bool {
+    func stepPlain(_ key: ChildKey, _ child: Node) -> Bool {
       inspect(SortKey(value: .null, key: key), child)
     }
     let plain = plain ?? node.children ?? Children()
@@ -95,7 +95,7 @@ public struct OrderedIndex: Sendable {
   /// - Returns: the window as a value without priority, and for a query whose limit is reached the place of the child
   ///   farthest from the side the limit counts from.
   public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
-    var entries: [(Key, Node)] = []
+    var entries: [(ChildKey, Node)] = []
     var edge: SortKey?
     let limit = query.limit?.count ?? .max
     var reverse = false
@@ -118,7 +118,7 @@ extension Node {
       return OrderedIndex(of: self, by: query.ordering).window(query).content
     }
     let range = QueryRange(query)
-    var entries: [(Key, Node)] = []
+    var entries: [(ChildKey, Node)] = []
     forEachChild { key, child in
       if range.contains(SortKey(of: key, child, in: query.ordering)) { entries.append((key, child)) }
       return true

@@ -12,10 +12,10 @@ extension QuerySpec {
   /// of its value.
   public var endPlace: SortKey? { end.map { place(of: $0, missingKey: .maximum) } }
 
-  private func place(of bound: Bound, missingKey: Key) -> SortKey {
+  private func place(of bound: Bound, missingKey: ChildKey) -> SortKey {
     if ordering == .key {
       guard case .string(let text)? = bound.value else { return SortKey(value: .null, key: missingKey) }
-      return SortKey(value: .null, key: Key(bound: text))
+      return SortKey(value: .null, key: ChildKey(bound: text))
     }
     return SortKey(value: bound.value.map { .leaf($0) } ?? .null, key: bound.key ?? missingKey)
   }

@@ -7,12 +7,12 @@ public struct QuerySpec: Sendable, Hashable {
     /// The value in the order; nil for null. For ``Ordering/key`` a string: the key itself.
     public var value: LeafValue?
     /// The key that breaks ties; nil for the end that takes in every key of the value.
-    public var key: Key?
+    public var key: ChildKey?
     /// Whether what stands exactly at the bound is inside.
     public var isInclusive: Bool
 
     /// Makes a bound.
-    public init(_ value: LeafValue?, key: Key? = nil, isInclusive: Bool = true) {
+    public init(_ value: LeafValue?, key: ChildKey? = nil, isInclusive: Bool = true) {
       self.value = value
       self.key = key
       self.isInclusive = isInclusive
@@ -115,10 +115,10 @@ public struct QuerySpec: Sendable, Hashable {
     end = nil
     limit = nil
     if case .some(let value) = values["sp"] {
-      start = Bound(value, key: try text("sn").map { Key(bound: $0) }, isInclusive: try flag("sin"))
+      start = Bound(value, key: try text("sn").map { ChildKey(bound: $0) }, isInclusive: try flag("sin"))
     }
     if case .some(let value) = values["ep"] {
-      end = Bound(value, key: try text("en").map { Key(bound: $0) }, isInclusive: try flag("ein"))
+      end = Bound(value, key: try text("en").map { ChildKey(bound: $0) }, isInclusive: try flag("ein"))
     }
     if case .some(let value) = values["l"] {
       guard case .int(let count)? = value, count > 0, count < 1 << 31 else { throw Self.invalid("l") }

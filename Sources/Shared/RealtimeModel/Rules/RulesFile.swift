@@ -23,14 +23,14 @@ public final class RuleNode: Sendable {
   /// By what the children of the location are indexed: values and child paths, each once.
   public let indexes: [Ordering]
   /// What is said about children by name.
-  public let children: [Key: RuleNode]
+  public let children: [ChildKey: RuleNode]
   /// What is said about all other children, and the wildcard's name with its `$`.
   public let wildcard: (name: String, node: RuleNode)?
   /// Whether anything is indexed here or below.
   public let hasIndexes: Bool
 
   init(
-    read: Rule?, write: Rule?, validate: Rule?, indexes: [Ordering], children: [Key: RuleNode],
+    read: Rule?, write: Rule?, validate: Rule?, indexes: [Ordering], children: [ChildKey: RuleNode],
     wildcard: (name: String, node: RuleNode)?
   ) {
     self.read = read
@@ -44,7 +44,7 @@ public final class RuleNode: Sendable {
   }
 
   /// What is said about a child. A wildcard says nothing about a key that stands beside it.
-  public func child(_ key: Key) -> RuleNode? { children[key] ?? wildcard?.node }
+  public func child(_ key: ChildKey) -> RuleNode? { children[key] ?? wildcard?.node }
 
   /// What is said about a descendant.
   public func descendant(_ path: Path) -> RuleNode? {
@@ -73,7 +73,7 @@ private struct IndexShapes {
     /// What most children have.
     let wildcard: Int
     /// The children that have something else.
-    let others: [Key: Int]
+    let others: [ChildKey: Int]
   }
 
   private var numbers: [Shape: Int] = [:]
@@ -82,7 +82,7 @@ private struct IndexShapes {
   mutating func number(of node: RuleNode?) -> Int {
     guard let node, node.hasIndexes else { return 0 }
     let wildcard = number(of: node.wildcard?.node)
-    var others: [Key: Int] = [:]
+    var others: [ChildKey: Int] = [:]
     for (key, child) in node.children {
       let own = number(of: child)
       if own != wildcard { others[key] = own }

@@ -89,14 +89,14 @@ struct RulesReader {
     _ name: String, _ offset: Int, _ wildcards: [String], _ draft: inout RuleDraft
   ) throws(Stop) {
     guard name.utf8.first == UInt8(ascii: "$") else {
-      if !Key.isValid(name) {
+      if !ChildKey.isValid(name) {
         note(
           offset,
           ##"Key names can't contain ".", "#", "$", "/", "[", or "]" (unbound names start with "$")"##)
       } else if name.utf8.count > RealtimeLimits.standard.keyBytes {
         note(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
       }
-      if let node = try readNode(wildcards: wildcards) { draft.children[Key(name)] = node }
+      if let node = try readNode(wildcards: wildcards) { draft.children[ChildKey(name)] = node }
       return
     }
     if !RuleExpressionForm.isName(name.utf8.dropFirst()) {
@@ -171,11 +171,11 @@ struct RulesReader {
   ) throws(Stop) {
     strict.beginObject()
     try input.open()
-    var seen: Set<Key> = []
+    var seen: Set<ChildKey> = []
     while try input.next(before: UInt8(ascii: "}")) {
       let offset = input.offset
       let name = try input.readString().string
-      if !seen.insert(Key(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
+      if !seen.insert(ChildKey(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
       try input.skipSpace()
       try input.expect(UInt8(ascii: ":"))
       try body(&self, name, offset)
@@ -213,7 +213,7 @@ private struct RuleDraft {
   var write: RuleNode.Rule?
   var validate: RuleNode.Rule?
   var indexes: [Ordering] = []
-  var children: [Key: RuleNode] = [:]
+  var children: [ChildKey: RuleNode] = [:]
   var wildcard: (name: String, node: RuleNode)?
 
   var node: RuleNode {

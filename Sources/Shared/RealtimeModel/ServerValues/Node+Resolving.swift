@@ -15,7 +15,7 @@ extension Node {
       return .leaf(value.resolved(existing: existing, timestamp: timestamp), priority: priority)
     case .leaf(let value): return .leaf(value, priority: priority)
     case .children:
-      var entries: [(Key, Node)] = []
+      var entries: [(ChildKey, Node)] = []
       entries.reserveCapacity(childCount)
       forEachChild { key, child in
         entries.append((key, child.resolved(existing: existing.child(key), timestamp: timestamp)))

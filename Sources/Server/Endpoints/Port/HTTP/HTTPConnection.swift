@@ -30,8 +30,8 @@ final class HTTPConnection: AnswerAccount {
 
   // MARK: Requests
 
-  /// Holds `new` request bytes instead of `old`. Holds no more than before if it throws.
-  func hold(_ new: Int, insteadOf old: Int) throws(HTTPRequestFailure) {
+  /// Counts `new` request bytes instead of `old`. Changes nothing if it throws.
+  func resizeRequest(from old: Int, to new: Int) throws(HTTPRequestFailure) {
     let total = requestBytes + new - old
     if new > old, total > limits.maximumRequestBytes {
       throw .tooManyRequestBytes(limit: limits.maximumRequestBytes)
@@ -40,8 +40,8 @@ final class HTTPConnection: AnswerAccount {
     requestBytes = total
   }
 
-  /// Releases bytes that a request held.
-  func release(_ bytes: Int) {
+  /// Releases bytes of a request.
+  func releaseRequest(_ bytes: Int) {
     precondition(
       bytes <= requestBytes, "invariant: a connection releases no more request bytes than it holds")
     requestBytes -= bytes

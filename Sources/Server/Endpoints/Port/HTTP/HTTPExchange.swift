@@ -226,7 +226,7 @@ final class HTTPExchange {
 }
 
 /// A handle on an exchange for any task or thread.
-final class HTTPResponder: Sendable {
+package final class HTTPResponder: Sendable {
   /// The event loop of the connection.
   let eventLoop: any EventLoop
   /// The address that the client connected to.

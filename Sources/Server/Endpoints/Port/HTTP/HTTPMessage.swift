@@ -4,7 +4,7 @@ import NIOCore
 import NIOHTTP1
 
 /// A request that arrived completely.
-struct HTTPRequest: Sendable {
+package struct HTTPRequest: Sendable {
   var head: HTTPRequestHead
   var target: RequestTarget
   var body = ByteBuffer()

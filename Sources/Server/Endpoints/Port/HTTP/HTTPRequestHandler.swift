@@ -146,7 +146,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     guard size <= plan.maximumBytes else {
       return reject(.bodyTooLarge(bytes: nil, limit: plan.maximumBytes))
     }
-    do { try hold(heldBytes + bytes.readableBytes) } catch { return reject(error) }
+    do { try resize(to: heldBytes + bytes.readableBytes) } catch { return reject(error) }
     if upload != nil {
       upload?.receivedBytes = size
       upload?.queue.add(bytes)
@@ -156,8 +156,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     if case .stream(_, let threshold, let consume) = plan, size > threshold { beginUpload(consume) }
   }
 
-  private func hold(_ bytes: Int) throws(HTTPRequestFailure) {
-    try connection.hold(bytes, insteadOf: heldBytes)
+  private func resize(to bytes: Int) throws(HTTPRequestFailure) {
+    try connection.resizeRequest(from: heldBytes, to: bytes)
     heldBytes = bytes
   }
 
@@ -221,7 +221,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private func consumed(_ bytes: Int) {
     // After the response nothing is held.
     guard upload != nil else { return }
-    connection.release(bytes)
+    connection.releaseRequest(bytes)
     heldBytes -= bytes
   }
 
@@ -265,7 +265,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
       respond(connection.service.response(to: .decompression(failure, limit: plan.maximumBytes)))
     case .success(let bytes):
       do {
-        try hold(bytes.readableBytes)
+        try resize(to: bytes.readableBytes)
       } catch {
         return respond(connection.service.response(to: error))
       }
@@ -286,9 +286,9 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     body = ByteBuffer()
     let held = heldBytes
     heldBytes = 0
-    guard let decompression else { return connection.release(held) }
+    guard let decompression else { return connection.releaseRequest(held) }
     self.decompression = nil
-    connection.decompressions.giveUp(decompression) { [connection] in connection.release(held) }
+    connection.decompressions.giveUp(decompression) { [connection] in connection.releaseRequest(held) }
   }
 }
 

@@ -3,6 +3,7 @@
 // Invariants: an export shows one state; an import writes nothing unless every record of it can be read; what either
 // holds in memory is bounded, however large the database.
 
+import BlockLog
 import FirestoreEngine
 import FirestoreModel
 import NIOConcurrencyHelpers
@@ -195,7 +196,7 @@ struct EmulatorExports: Sendable {
     _ path: String, _ database: DatabaseName,
     _ body: ([Write]) async throws(FirestoreError) -> Void
   ) async throws(FirestoreError) {
-    var reader = LevelLogReader()
+    var reader = BlockLogReader()
     while true {
       // A server that is told to stop while it starts does not read on.
       if Task.isCancelled { throw FirestoreError(.cancelled, "The import was cancelled.") }
@@ -216,7 +217,7 @@ struct EmulatorExports: Sendable {
   }
 
   private func writes(
-    _ records: [LevelLogReader.Record], of path: String, _ database: DatabaseName
+    _ records: [ExportRecord], of path: String, _ database: DatabaseName
   ) throws(FirestoreError) -> [Write] {
     var writes: [Write] = []
     for record in records {

@@ -9,6 +9,7 @@
 // An array is one property for each element; an empty one is a property of its own meaning, before all others. A map is
 // the bytes of an entity without a key. Numeric ids (`__id7__`) are numbers.
 
+import BlockLog
 import FirestoreModel
 import NIOCore
 
@@ -39,12 +40,12 @@ struct ExportEntity: Equatable {
   /// - Throws: FAILED_PRECONDITION if it would be larger than any reader takes.
   static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> WireWriter {
     // Asked first: that much is not even to be written into memory.
-    if bytes(of: fields, beside: leastBeside) <= LevelLogReader.maximumRecord {
+    if bytes(of: fields, beside: leastBeside) <= BlockLogReader.maximumRecordBytes {
       let entity = writer(of: name, fields)
-      if entity.count <= LevelLogReader.maximumRecord { return entity }
+      if entity.count <= BlockLogReader.maximumRecordBytes { return entity }
     }
     throw .failedPrecondition(
-      "The document \(name.path) cannot be exported: it takes more than \(LevelLogReader.maximumRecord) bytes in the "
+      "The document \(name.path) cannot be exported: it takes more than \(BlockLogReader.maximumRecordBytes) bytes in the "
         + "emulator suite's format, which repeats a field's name for every element of its array. Give the field with "
         + "most elements a shorter name.")
   }
@@ -83,7 +84,7 @@ struct ExportEntity: Equatable {
   private static func writer(of name: DocumentName, _ fields: MapValue) -> WireWriter {
     // All of it at once, as far as that is known: what grows is copied. Memory that is not written to is not taken.
     let most = 1024 + bytes(of: fields, beside: mostBeside)
-    var writer = WireWriter(capacity: min(most, LevelLogReader.maximumRecord))
+    var writer = WireWriter(capacity: min(most, BlockLogReader.maximumRecordBytes))
     let key = writer.begin(13)
     writer.string(13, app(name.database.project))
     let path = writer.begin(14)

@@ -2,6 +2,7 @@
 //
 // Invariant: of a document's record there is one copy in memory; what of the log waits to be written is bounded.
 
+import BlockLog
 import FirestoreEngine
 import FirestoreModel
 
@@ -12,7 +13,7 @@ struct ExportOutput: Sendable {
 
   let file: Int32
   let path: String
-  private(set) var log = LevelLogWriter()
+  private(set) var log = BlockLogWriter()
   /// The documents so far.
   private(set) var count = 0
   private var waiting: [UInt8] = []

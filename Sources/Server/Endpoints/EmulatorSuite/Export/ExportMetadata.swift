@@ -3,6 +3,7 @@
 //     overall, a log of two records: the version, one byte 0x33 | 1 kind {1 {1: 2, 3: 3}, 2 its file, 3 entities, 4 bytes}
 //     kind: 1 {1 the export's name, 2 begin, 3 end, in microseconds} | 2 {1 "", 2 output file}…
 
+import BlockLog
 import FirestoreModel
 import FirestoreWire
 import NIOCore
@@ -30,7 +31,7 @@ enum ExportMetadata {
       writer.varint(4, UInt64(bytes))
       writer.end(kind)
     }
-    var log = LevelLogWriter()
+    var log = BlockLogWriter()
     return log.frame([version]) + log.frame(Array(writer.finish().readableBytesView))
   }
 
@@ -52,7 +53,7 @@ enum ExportMetadata {
   /// The files of kinds that an overall file names, as they stand there.
   static func kinds(overall bytes: [UInt8]) throws -> [String] {
     let unsupported = FirestoreError.invalidArgument("Overall export metadata file version not supported")
-    var reader = LevelLogReader()
+    var reader = BlockLogReader()
     var rest = bytes[...]
     let read: (Int) -> [UInt8] = { count in
       defer { rest = rest.dropFirst(count) }

@@ -1,28 +1,29 @@
-// What an emulator serves beside the API: clearing databases, and the administration of rules. Nobody is asked for
-// credentials here, so that it is served only by a process that was started as an emulator.
+// Serves the emulator's own HTTP paths: clearing databases, security rules, export and import. They need no credentials, so
+// only a server that runs as an emulator registers this handler.
 
-import FirestoreEngine
+package import FirestoreEngine
 import FirestoreModel
-import Logging
+package import Logging
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
 
 /// Serves the emulator's paths on the Firestore port.
-struct FirestoreEmulator: FirestoreRouteHandler {
+package struct FirestoreEmulator: FirestoreRouteHandler {
   private let engine: FirestoreEngine
   private let exports: EmulatorExports
   private let rules = RulesSources()
   private let log: Logger
 
-  init(_ engine: FirestoreEngine, log: Logger) {
+  /// Creates the handler of one engine's port.
+  package init(_ engine: FirestoreEngine, log: Logger) {
     self.engine = engine
     exports = EmulatorExports(engine: engine)
     self.log = log
   }
 
   /// Serves `/reset` and paths below `/emulator/v1/`.
-  func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {
+  package func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {
     let path = request.target.rawPath
     guard path == "/reset" || path.hasPrefix("/emulator/v1/") else { return false }
     responder.start {

@@ -3,6 +3,7 @@
 // Invariant: a file that was written is on disk before its descriptor is closed; its directory's entry for it is there
 // once the directory was synced.
 
+import BlockLog
 import FirestoreModel
 import NIOPosix
 
@@ -41,7 +42,7 @@ enum ExportFiles {
       return try await NIOThreadPool.singleton.runIfActive(body)
     } catch let failure as Failure {
       throw FirestoreError(code, failure.message)
-    } catch let damage as LevelLogReader.Damage {
+    } catch let damage as BlockLogReader.Damage {
       throw .invalidArgument(damage.message)
     } catch let error as FirestoreError {
       throw error
@@ -134,26 +135,26 @@ enum ExportFiles {
   }
 
   /// The next records of a log, about so many bytes of them; none at its end.
-  /// - Throws: ``LevelLogReader/Damage`` that says where it is, ``Failure``.
+  /// - Throws: ``BlockLogReader/Damage`` that says where it is, ``Failure``.
   static func records(
-    of path: String, _ reader: inout LevelLogReader, bytes: Int
-  ) throws -> [LevelLogReader.Record] {
+    of path: String, _ reader: inout BlockLogReader, bytes: Int
+  ) throws -> [ExportRecord] {
     var current = reader
     defer { reader = current }
     do {
       return try withFile(path, at: reader.position) { read in
-        var records: [LevelLogReader.Record] = []
+        var records: [ExportRecord] = []
         var size = 0
         while size < bytes {
           let offset = current.position
           guard let record = try current.next(read) else { break }
-          records.append(.init(offset: offset, bytes: record))
+          records.append(ExportRecord(offset: offset, bytes: record))
           size += record.count
         }
         return records
       }
-    } catch let damage as LevelLogReader.Damage {
-      throw LevelLogReader.Damage(message: "\(damage.message) (\(path), at byte \(current.position))")
+    } catch let damage as BlockLogReader.Damage {
+      throw BlockLogReader.Damage(message: "\(damage.message) (\(path), at byte \(current.position))")
     }
   }
 
