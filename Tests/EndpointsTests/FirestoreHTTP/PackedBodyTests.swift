@@ -35,8 +35,10 @@ struct PackedBodyTests {
 
   @Test(
     "a compressed body is read as it is unpacked",
-    arguments: [("gzip", Packing.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate)])
-  func unpacked(encoding: String, packing: Packing) async throws {
+    arguments: [
+      ("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate),
+    ])
+  func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
     try await FirestoreTestServer.serving { server in
       for (id, text) in [("small", "x"), ("large", String(repeating: "x", count: 900_000))] {
         let body = Packer.pack(document(text), packing)

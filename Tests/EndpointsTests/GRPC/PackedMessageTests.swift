@@ -58,8 +58,8 @@ struct PackedMessageTests {
 
   @Test(
     "A compressed message is unpacked, be it small, or large in either form",
-    arguments: [("gzip", Packing.gzip), ("deflate", .deflate)])
-  func unpacked(encoding: String, packing: Packing) async throws {
+    arguments: [("gzip", CompressionAlgorithm.gzip), ("deflate", .deflate)])
+  func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
     try await withEcho { client in
       let large = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 / 3 &* 31) }
       let noise = (0..<300_000).map { _ in UInt8.random(in: 0...255) }

@@ -63,7 +63,7 @@ extension GoogleHTTPService {
       response.headers.add(name: "accept-encoding", value: "gzip, deflate")
       return response
     case .decompression(.tooLarge, let limit): return .error(FirestoreRequestLimits.tooLarge(nil, limit))
-    case .decompression(.damaged(let reason), _):
+    case .decompression(.corrupt(let reason), _):
       return .error(
         .invalidArgument("The compressed body of the request cannot be unpacked: \(reason)."))
     }

@@ -17,7 +17,7 @@ final class GRPCConnection {
   let fallback: @Sendable (any Channel) throws -> Void
   private var bufferedBytes = 0
   let answers: GRPCAnswerQueue
-  private(set) lazy var inflations = InflationQueue()
+  private(set) lazy var inflations = DecompressionQueue()
   private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
   private var isDraining = false
 

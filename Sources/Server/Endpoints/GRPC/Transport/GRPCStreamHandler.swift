@@ -34,9 +34,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Whether the request is kept as it came, compressed, until it is whole.
   private var requestIsPacked = false
   /// How the call's messages are compressed that are.
-  private(set) var packing: Packing?
+  private(set) var packing: CompressionAlgorithm?
   /// A message that is being unpacked elsewhere, and its size; what follows it waits.
-  var unpacking: InflationQueue.Job?
+  var unpacking: DecompressionQueue.Job?
   var packedBytes = 0
   private var heldBytes = 0
   /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
@@ -135,7 +135,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
-      if let encoding = head.encoding { packing = Packing(encoding) }
+      if let encoding = head.encoding { packing = CompressionAlgorithm(encoding) }
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
@@ -400,7 +400,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     heldBytes = 0
     if let unpacking {
       self.unpacking = nil
-      connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
+      connection.inflations.cancel(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
     }
     connection.memory.release(takenBytes)
     takenBytes = 0

@@ -5,7 +5,7 @@ import NIOHTTP1
 /// The encoding of a request's body.
 enum ContentEncoding {
   case identity
-  case compressed(Packing)
+  case compressed(CompressionAlgorithm)
   /// An encoding that the server does not support, by its name.
   case unsupported(String)
 
@@ -16,7 +16,7 @@ enum ContentEncoding {
     }
     if names.isEmpty {
       self = .identity
-    } else if names.count == 1, let algorithm = Packing(names[0]) {
+    } else if names.count == 1, let algorithm = CompressionAlgorithm(names[0]) {
       self = .compressed(algorithm)
     } else {
       self = .unsupported(names.joined(separator: ", "))

@@ -11,7 +11,7 @@ final class HTTPConnection: AnswerAccount {
   let service: any HTTPService
   let port: PortLimits
   let memory: MemoryReservation
-  private(set) lazy var decompressions = InflationQueue()
+  private(set) lazy var decompressions = DecompressionQueue()
   private(set) lazy var largeResponses = LargeResponseQueue(self)
   private(set) var isDraining = false
   private(set) var moves = 0

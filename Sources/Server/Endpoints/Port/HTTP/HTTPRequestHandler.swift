@@ -36,7 +36,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private var upload: Upload?
   /// Whether a read waits until the upload's consumer catches up.
   private var isReadPaused = false
-  private var decompression: InflationQueue.Job?
+  private var decompression: DecompressionQueue.Job?
 
   init(_ connection: HTTPConnection, isHTTP2: Bool) {
     self.connection = connection
@@ -240,16 +240,18 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   // MARK: Decompression
 
   /// Decompresses the body, a large one on another thread, and serves the request.
-  private func decompress(_ algorithm: Packing, _ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+  private func decompress(
+    _ algorithm: CompressionAlgorithm, _ head: HTTPRequestHead, _ context: ChannelHandlerContext
+  ) {
     let limit = plan.maximumBytes
-    do throws(Inflation.Failure) {
-      if let decompressed = try Inflation.atOnce(body, algorithm, limit: limit) {
+    do throws(Decompression.Failure) {
+      if let decompressed = try Decompression.decompressIfSmall(body, algorithm, limit: limit) {
         return serve(.success(decompressed), head)
       }
     } catch {
       return serve(.failure(error), head)
     }
-    let job = InflationQueue.Job(body, algorithm, limit: limit, on: context.eventLoop) { result in
+    let job = DecompressionQueue.Job(body, algorithm, limit: limit, on: context.eventLoop) { result in
       self.decompression = nil
       self.serve(result, head)
     }
@@ -258,7 +260,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     connection.decompressions.add(job)
   }
 
-  private func serve(_ decompressed: Result<ByteBuffer, Inflation.Failure>, _ head: HTTPRequestHead) {
+  private func serve(_ decompressed: Result<ByteBuffer, Decompression.Failure>, _ head: HTTPRequestHead) {
     guard let context else { return }
     switch decompressed {
     case .failure(let failure):
@@ -288,7 +290,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     heldBytes = 0
     guard let decompression else { return connection.releaseRequest(held) }
     self.decompression = nil
-    connection.decompressions.giveUp(decompression) { [connection] in connection.releaseRequest(held) }
+    connection.decompressions.cancel(decompression) { [connection] in connection.releaseRequest(held) }
   }
 }
 

@@ -56,5 +56,5 @@ enum HTTPRequestFailure: Error {
   /// The Content-Encoding is not supported.
   case unsupportedEncoding(String)
   /// The compressed body cannot be decompressed, or exceeds `limit` bytes.
-  case decompression(Inflation.Failure, limit: Int)
+  case decompression(Decompression.Failure, limit: Int)
 }
