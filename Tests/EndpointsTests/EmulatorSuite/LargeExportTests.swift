@@ -122,7 +122,7 @@ struct LargeExportTests {
     let document = try Self.name("d")
     let record = try ExportEntity.record(of: document, fields)
     var joined: [UInt8] = []
-    record.forEachPiece { joined += $0 }
+    record.forEachChunk { joined += $0 }
     #expect(joined == ExportEntity.encode(document, fields) && joined.count == record.count)
 
     var (whole, open) = (BlockLogWriter(), BlockLogWriter())

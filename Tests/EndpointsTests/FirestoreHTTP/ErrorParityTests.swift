@@ -95,7 +95,7 @@ struct ErrorParityTests {
   }
 
   @Test("what cannot be read as a request names the field in the details, over REST and WebChannel")
-  func unreadable() async throws {
+  func invalidPayload() async throws {
     try await FirestoreTestServer.serving { server in
       let message = "Invalid JSON payload received. Unknown name \"x\" at 'writes[0]': Cannot find field."
       let rest = try await server.rest(

@@ -61,7 +61,7 @@ struct FirestoreJSONTests {
     #expect(protos.messages.count == MessageName.allCases.count)
     for name in MessageName.allCases {
       let declared = try #require(protos.messages[name.rawValue], "\(name.rawValue)")
-      let shape = MessageShape.of(name)
+      let shape = MessageSchema.of(name)
       let known = Dictionary(uniqueKeysWithValues: shape.fields.map { ($0.name, $0) })
       let carried = declared.filter { !ProtoFiles.omitted.contains($0.type) }
       for field in carried {
@@ -210,7 +210,7 @@ struct FirestoreJSONTests {
       (1, "1970-01-01T00:00:00.000000001Z"),
     ])
   func fractions(nanoseconds: Int32, text: String) {
-    #expect(Timestamp(seconds: 0, nanoseconds: nanoseconds).text == text)
+    #expect(Timestamp(seconds: 0, nanoseconds: nanoseconds).rfc3339 == text)
   }
 
   @Test("random times read back as themselves")
@@ -219,7 +219,7 @@ struct FirestoreJSONTests {
     for _ in 0..<2000 {
       let seconds = Int64.random(in: Timestamp.minimum.seconds...Timestamp.maximum.seconds, using: &random)
       let time = Timestamp(seconds: seconds, nanoseconds: Int32(random.below(1_000_000_000)))
-      #expect(Timestamp(text: time.text) == time)
+      #expect(Timestamp(rfc3339: time.rfc3339) == time)
     }
   }
 
@@ -234,7 +234,7 @@ struct FirestoreJSONTests {
       "2000-01-01T00:00:00Zx",
       "2000-01-01t00:00:00Z", "20000-01-01T00:00:00Z",
     ])
-  func noTimes(text: String) { #expect(Timestamp(text: text) == nil) }
+  func noTimes(text: String) { #expect(Timestamp(rfc3339: text) == nil) }
 
   @Test("random bytes never crash the reader of JSON, nor damaged requests")
   func damage() throws {

@@ -177,14 +177,14 @@ struct RESTStreamTests {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
     for size in 1...text.count {
-      guard var form = FormFile(contentType: "multipart/form-data; boundary=\"b0\"") else {
+      guard var form = FormFileReader(contentType: "multipart/form-data; boundary=\"b0\"") else {
         Issue.record("the type was not taken")
         return
       }
       var rest = text[...]
       var taken: [UInt8] = []
       while !rest.isEmpty {
-        taken += try form.take(Array(rest.prefix(size)))
+        taken += try form.read(Array(rest.prefix(size)))
         rest = rest.dropFirst(size)
       }
       try form.finish()

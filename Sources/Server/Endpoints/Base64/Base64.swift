@@ -1,17 +1,17 @@
-// Base64 (RFC 4648) as the endpoints meet it: in JSON, in tokens, in long polling's segments, in WebSocket's handshake.
-// Decoding is strict: a character outside of the alphabets asked for, or a length that no byte string encodes to, is
-// refused.
+// Base64 (RFC 4648), as JSON, tokens, long polling and the WebSocket handshake use it.
+//
+// Invariant: decoding is strict. A character outside of the alphabet, or an impossible length, is an error.
 
 enum Base64 {
-  /// The characters of the last two digits.
+  /// The characters for 62 and 63.
   enum Alphabet {
-    /// `-` and `_` alone, as tokens have them (RFC 4648, section 5).
+    /// `-` and `_` only, as in tokens (RFC 4648, section 5).
     case urlSafe
-    /// These or `+` and `/`, as proto3's JSON may have them.
+    /// Also `+` and `/`, as proto3's JSON allows.
     case either
   }
 
-  /// The standard alphabet, padded.
+  /// Encodes bytes in the standard alphabet, with padding.
   static func encode(_ bytes: some Collection<UInt8>) -> String {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -28,7 +28,7 @@ enum Base64 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The bytes of text without padding; nil for what is no base64.
+  /// Decodes base64 without padding; nil for invalid input.
   static func decode(_ text: some Collection<UInt8>, _ alphabet: Alphabet) -> [UInt8]? {
     guard text.count % 4 != 1 else { return nil }
     var bytes: [UInt8] = []
@@ -47,7 +47,7 @@ enum Base64 {
     return bytes
   }
 
-  /// The same of text whose last group may be filled up by one of some characters, or by nothing.
+  /// Decodes base64 with optional padding, by any of the given characters.
   static func decode(
     _ text: some BidirectionalCollection<UInt8>, _ alphabet: Alphabet, paddedBy padding: [UInt8]
   )

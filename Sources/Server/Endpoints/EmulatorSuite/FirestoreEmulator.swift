@@ -50,7 +50,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     case (.GET, .project(let project), "ruleCoverage"?): return rules.answer(of: project, isReport: true)
     case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
     case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await load(request)
-    default: return .unknown
+    default: return .notFound
     }
   }
 

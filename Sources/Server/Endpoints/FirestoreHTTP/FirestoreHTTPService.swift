@@ -66,13 +66,13 @@ struct FirestoreHTTPService: GoogleHTTPService {
     case .health: responder.respond(.text(.ok, "Ok\n"))
     case .rest: serveREST(request, responder, on: connection)
     case .channel(let stream):
-      guard let webChannel else { return responder.respond(.unknown) }
+      guard let webChannel else { return responder.respond(.notFound) }
       webChannel.serve(stream, request, responder)
     case .channelTest:
-      guard let webChannel else { return responder.respond(.unknown) }
+      guard let webChannel else { return responder.respond(.notFound) }
       webChannel.serveTest(request, responder)
     case .unknown:
-      if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.unknown) }
+      if !handlers.contains(where: { $0.serve(request, responder) }) { responder.respond(.notFound) }
     }
   }
 
@@ -94,7 +94,7 @@ struct FirestoreHTTPService: GoogleHTTPService {
     _ request: HTTPRequest, _ responder: HTTPResponder, on connection: HTTPConnection
   ) {
     do throws(FirestoreError) {
-      guard let call = try rest.call(request) else { return responder.respond(.unknown) }
+      guard let call = try rest.call(request) else { return responder.respond(.notFound) }
       let bound = NIOLoopBound(connection, eventLoop: responder.eventLoop)
       responder.onLoop { exchange in
         bound.value.largeResponses.start(exchange, expectedBytes: rest.expectedBytes(of: call.method)) {
@@ -109,5 +109,5 @@ struct FirestoreHTTPService: GoogleHTTPService {
 
 extension HTTPResponse {
   /// The response of a path that nothing serves.
-  static let unknown = HTTPResponse.text(.notFound, "Not Found\n")
+  static let notFound = HTTPResponse.text(.notFound, "Not Found\n")
 }

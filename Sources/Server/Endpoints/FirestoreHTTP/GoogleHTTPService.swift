@@ -75,8 +75,8 @@ extension GoogleHTTPService {
 }
 
 extension HTTPHeaders {
-  /// Maximum length of a request header that the response repeats. Two of them must fit into one HTTP/2 frame, where some
-  /// bytes take four, so that they never end the connection.
+  /// Maximum length of a request header that the response repeats. Two of them fit into one HTTP/2 frame, where some
+  /// bytes take four. A larger header block could end the connection.
   private static let maximumReflectedBytes = 2 << 10
 
   /// Reflects the origin, as credentialed requests of the web SDK require.

@@ -1,4 +1,5 @@
-// Answers by kind, and errors as the product's JSON: the same code and message as over gRPC.
+// Makes plain text, JSON and error responses. An error has the same code and message as over gRPC, in Google's JSON
+// form.
 
 import FirestoreModel
 import GRPCFraming
@@ -7,21 +8,21 @@ import NIOHTTP1
 import RealtimeModel
 
 extension HTTPResponse {
-  /// Plain text.
+  /// A plain text response.
   static func text(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     HTTPResponse(
       status: status, headers: ["content-type": "text/plain; charset=utf-8"], body: ByteBuffer(string: text))
   }
 
-  /// JSON.
+  /// A JSON response.
   static func json(_ status: HTTPResponseStatus, _ body: ByteBuffer) -> HTTPResponse {
     HTTPResponse(status: status, headers: jsonHeaders, body: body)
   }
 
-  /// An error.
+  /// An error response.
   /// - Parameters:
-  ///   - inArray: whether the method's answer is an array of messages; then so is its error.
-  ///   - status: the status, where it is not the one of the error's code.
+  ///   - inArray: whether the error is an element of an array, as in the response of a streaming method.
+  ///   - status: the HTTP status, if it is not that of the error's code.
   static func error(
     _ error: FirestoreError, inArray: Bool = false, as status: HTTPResponseStatus? = nil
   ) -> HTTPResponse {
@@ -36,9 +37,9 @@ extension HTTPResponse {
 }
 
 extension JSONWriter {
-  /// An object that holds an error, in the form of REST and WebChannel; never with an empty message, which clients take
-  /// for a broken answer.
-  /// - Parameter code: the status of HTTP, or the canonical one.
+  /// Writes an error object, in the form of REST and WebChannel. The message is never empty, since clients treat an
+  /// empty one as a broken response.
+  /// - Parameter code: the HTTP status, or the canonical code.
   mutating func error(_ status: GRPCStatus, code: Int) {
     beginObject()
     key("error")

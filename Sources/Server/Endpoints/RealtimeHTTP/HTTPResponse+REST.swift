@@ -41,7 +41,7 @@ extension HTTPResponse {
 }
 
 extension Node {
-  /// The node's ETag: its hash, bare; of nothing a word of its own.
+  /// The node's ETag: its hash without quotes, or a fixed word for an empty node.
   var etag: String { isEmpty ? RESTRequest.nullETag : hash }
 }
 

@@ -1,9 +1,9 @@
-// Errors as the REST interface tells them: a status code and one line of text.
+// The errors of the REST interface: a status code and a line of text.
 
 import NIOHTTP1
 import RealtimeModel
 
-/// A refused REST request.
+/// A rejected REST request.
 struct RESTError: Error, Equatable {
   var status: HTTPResponseStatus
   var message: String
@@ -13,7 +13,7 @@ struct RESTError: Error, Equatable {
     self.message = message
   }
 
-  /// The error of the databases in the terms of REST. Denial is 401 here, not 403.
+  /// Converts an error of the database. A denial is 401 here, not 403.
   init(_ error: RealtimeError) {
     message = error.message
     switch error.status {
@@ -24,7 +24,7 @@ struct RESTError: Error, Equatable {
     }
   }
 
-  /// Any error; what is no error of the databases is not told to strangers.
+  /// Converts any error. The text of an unexpected error stays internal.
   init(_ error: any Error) {
     switch error {
     case let error as RESTError: self = error
@@ -56,7 +56,7 @@ struct RESTError: Error, Equatable {
   /// The error of a request that arrives while the server shuts down.
   static let draining = RESTError(.serviceUnavailable, "The server is shutting down.")
 
-  /// The body the product sends.
+  /// The response body, as Firebase sends it.
   var body: [UInt8] {
     var writer = JSONWriter(pretty: true)
     writer.beginObject()

@@ -1,4 +1,4 @@
-// The query parameters of REST as a query: `orderBy` and its friends.
+// Parses the query parameters of a REST request: `orderBy`, its bounds and its limits.
 
 import NIOHTTP1
 import RealtimeModel
@@ -7,11 +7,11 @@ enum RESTQuery {
   private static let bounds = ["startAt", "startAfter", "endAt", "endBefore", "equalTo"]
   private static let limits = ["limitToFirst", "limitToLast"]
 
-  /// The query that a request's parameters describe; `nil` if they describe none.
+  /// Returns the query of a request's parameters; nil if they describe none.
   ///
-  /// - Parameter isShallow: whether only keys are asked for. Then bounds and limits need no order,
-  ///   since it is that of the keys, and a key may stand without quotes.
-  /// - Throws: ``RESTError`` with the product's own words.
+  /// - Parameter isShallow: whether only keys are requested. Then bounds and limits need no order, since keys are
+  ///   ordered by key, and a key may be unquoted.
+  /// - Throws: ``RESTError`` with Firebase's texts.
   static func query(_ target: RequestTarget, isShallow: Bool) throws(RESTError) -> QuerySpec? {
     let isFiltered = (bounds + limits).contains { target[$0] != nil }
     guard target["orderBy"] != nil || isFiltered else { return nil }
@@ -87,11 +87,11 @@ enum RESTQuery {
     }
   }
 
-  /// Reads `value` or `value,"key"`.
+  /// Parses `value` or `value,"key"`.
   ///
   /// - Parameters:
-  ///   - mayBeBare: whether a key may stand without quotes.
-  ///   - isKey: whether it can be nothing else, so that it is one also where it reads as a number.
+  ///   - mayBeBare: whether a key may be unquoted.
+  ///   - isKey: whether the value is a key even if it reads as a number.
   private static func bound(
     _ text: String, _ name: String, mayBeBare: Bool, isKey: Bool
   ) throws(RESTError) -> QuerySpec.Bound {

@@ -1,11 +1,11 @@
-// A REST request, checked as far as that is possible without the database.
+// Parses a REST request, and checks it as far as possible without the database.
 
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
 import RealtimeModel
 
-/// A request for a location's data.
+/// A request for the data of a location.
 struct RESTRequest: Sendable {
   enum Method: Sendable {
     case get, put, post, patch, delete
@@ -15,7 +15,7 @@ struct RESTRequest: Sendable {
     case compact, pretty, silent
   }
 
-  /// A condition on the hash of what is there.
+  /// A condition on the hash of the stored value.
   enum Condition: Sendable, Equatable {
     case none
     case ifMatch(String)
@@ -34,19 +34,19 @@ struct RESTRequest: Sendable {
   var download: String?
   var condition = Condition.none
   var wantsETag = false
-  /// When a read is given up.
+  /// The time at which a read times out.
   var deadline: ContinuousClock.Instant
-  /// The class of writes that it wants to belong to; nil for the database's own.
+  /// The requested class of write sizes; nil for the database's own.
   var writeSizeLimit: WriteSizeLimit?
-  /// Whether the request itself says how long its answer may take.
+  /// Whether the request has a timeout of its own.
   var hasTimeout = false
   var wantsEventStream = false
-  /// The form that the value comes in, where it is uploaded by one.
-  var form: FormFile?
+  /// The form that contains the value of an upload.
+  var form: FormFileReader?
 
-  /// Reads the head of a request.
+  /// Parses the head of a request.
   ///
-  /// - Throws: ``RESTError`` for the first thing that is wrong with it.
+  /// - Throws: ``RESTError`` for the first error.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     var target = target
     form = try Self.form(head, &target)
@@ -75,22 +75,22 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// The form of an upload, which asks for what a PUT of the file in it does.
+  /// Returns the form of an upload. The upload acts as a PUT of the file in it.
   private static func form(
     _ head: HTTPRequestHead, _ target: inout RequestTarget
-  ) throws(RESTError) -> FormFile? {
+  ) throws(RESTError) -> FormFileReader? {
     guard head.method == .POST, target.rawPath.hasSuffix("/.upload") else { return nil }
-    guard let form = head.headers.first(name: "content-type").flatMap(FormFile.init) else {
+    guard let form = head.headers.first(name: "content-type").flatMap(FormFileReader.init) else {
       throw RESTError(.badRequest, "A file must be uploaded as multipart/form-data.")
     }
     target.rawPath = target.rawPath.dropLast("upload".count) + "json"
     return form
   }
 
-  /// The value as it is in a body that is whole.
+  /// Returns the value of a complete body.
   func content(of body: ByteBuffer) throws(RESTError) -> ByteBuffer {
     guard var form else { return body }
-    let content = try form.take(Array(body.readableBytesView))
+    let content = try form.read(Array(body.readableBytesView))
     try form.finish()
     return ByteBuffer(bytes: content)
   }
@@ -107,7 +107,7 @@ struct RESTRequest: Sendable {
     }
     let name = String(last.dropLast(5))
     if !name.isEmpty { segments.append(name) }
-    // A slash that was percent-encoded is no separator, and no key may hold one.
+    // A percent-encoded slash does not separate keys, and no key contains one.
     guard segments.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "/")) }) else { throw invalid }
     do throws(RealtimeError) {
       return try Path(validating: segments.joined(separator: "/"), allowingPriority: true, limits: limits)
@@ -133,8 +133,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Why a request is refused whatever else it says, and before anything of its body is kept; nil if it is not.
-  static func refusal(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
+  /// Returns the error of a request whose credential is rejected, before its body is stored; nil otherwise.
+  static func rejection(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
     guard head.method != .OPTIONS, endpoint.authentication.refusal(of: nil) != nil else { return nil }
     let path = head.uri.prefix { $0 != "?" }
     guard path != "/.ws", path != "/.lp" else { return nil }
@@ -207,15 +207,15 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Reads a time with its unit.
+  /// Parses a time with a unit.
   private static func duration(_ text: String, atMost seconds: Int) throws(RESTError) -> Duration {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     let milliseconds: [Substring: Int] = ["ms": 1, "s": 1000, "min": 60_000]
     guard let value = Int(digits), let unit = milliseconds[text.dropFirst(digits.count)],
       value > 0, value <= seconds * 1000 / unit
     else {
-      let most = seconds.isMultiple(of: 60) ? "\(seconds / 60) minutes" : "\(seconds) seconds"
-      throw RESTError(.badRequest, "timeout must be a time of at most \(most), such as 10s, 300ms or 3min")
+      let maximum = seconds.isMultiple(of: 60) ? "\(seconds / 60) minutes" : "\(seconds) seconds"
+      throw RESTError(.badRequest, "timeout must be a time of at most \(maximum), such as 10s, 300ms or 3min")
     }
     return .milliseconds(value * unit)
   }
@@ -252,7 +252,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// The ETags of a header. One that is empty names no value, and must not read as no condition either.
+  /// Returns the ETags of a header. An empty one matches no value. It must not be ignored, since the request would
+  /// then have no condition.
   private static func tags(_ head: HTTPRequestHead, _ name: String) throws(RESTError) -> [String] {
     let tags = head.headers[canonicalForm: name].map(unquoted)
     guard !tags.contains(""), !tags.isEmpty || !head.headers.contains(name: name) else {

@@ -8,23 +8,23 @@ import RealtimeEngine
 import RealtimeModel
 
 extension RESTRequest {
-  /// Whether the value may be written out while it is read: nothing that is asked for needs all of it first.
+  /// Whether the value may be sent while it is read. It may not if the response depends on the complete value.
   var mayStream: Bool {
     method == .get && query == nil && !isShallow && !wantsETag && printing != .silent && callback == nil
       && !path.isPriority && !hasTimeout
   }
 
-  /// Whether the body may be written while it arrives: nothing depends on what is there.
+  /// Whether the body may be written while it arrives. It may not if the write depends on stored data.
   var mayImport: Bool { method == .put && condition == .none && !wantsETag && !path.isPriority }
 
-  /// The most bytes that the body may have.
-  func mostBodyBytes(_ limits: RealtimeEndpointLimits) -> Int {
+  /// Maximum size of the body, in bytes.
+  func maximumBodyBytes(_ limits: RealtimeEndpointLimits) -> Int {
     mayImport && writeSizeLimit == .unlimited ? limits.importBytes : limits.data.restWriteBytes
   }
 }
 
 extension RESTService {
-  /// Answers with a value piece by piece; at once where one piece is all.
+  /// Responds with a value in chunks; with a complete body if it has one chunk.
   func stream(
     _ request: RESTRequest, isExport: Bool, isLimited: Bool = true, _ database: RealtimeDatabase
   ) async throws -> HTTPResponse {
@@ -50,30 +50,30 @@ extension RESTService {
     do {
       let database = try await endpoint.engine.database(request.namespace)
       let writing = try await database.beginImport(
-        at: request.path, mostBytes: request.mostBodyBytes(endpoint.limits), as: request.caller)
-      let most = try await request.sizeLimit(in: database)?.values
-      let standing: Int
-      if let most {
-        standing = try await database.estimate(
-          request.path, [(.root, .empty)], atMost: most + 1, as: request.caller)
+        at: request.path, mostBytes: request.maximumBodyBytes(endpoint.limits), as: request.caller)
+      let maximum = try await request.sizeLimit(in: database)?.values
+      let storedValues: Int
+      if let maximum {
+        storedValues = try await database.estimate(
+          request.path, [(.root, .empty)], atMost: maximum + 1, as: request.caller)
       } else {
-        standing = 0
+        storedValues = 0
       }
       var form = request.form
       var held = 0
       var progress = StreamProgress(endpoint, "import into /\(request.path) of \(request.namespace)")
-      taking: while true {
+      chunks: while true {
         switch await body.next() {
         case .chunk(let chunk):
-          try await writing.add(try form?.take(chunk) ?? chunk)
+          try await writing.add(try form?.read(chunk) ?? chunk)
           let pending = await writing.pendingBytes
           body.onConsumed(held + chunk.count - pending)
           held = pending
-          if let most, await standing + writing.values > most { throw RealtimeError.writeTooBig }
+          if let maximum, await storedValues + writing.values > maximum { throw RealtimeError.writeTooBig }
           progress.add(chunk.count)
         case .end:
           try form?.finish()
-          break taking
+          break chunks
         case .broken: throw RESTError(.badRequest, "The request did not arrive whole.")
         }
       }
@@ -120,13 +120,13 @@ private final class ExportBody: HTTPBodySource {
   func outOfMemory() { log.info("an export was truncated: the server has no memory for its next chunk") }
 }
 
-/// How far a value has come, told in the log from time to time.
+/// The progress of an import or export, logged at intervals.
 struct StreamProgress: Sendable {
   private let log: Logger
   private let step: Int
   private let what: String
   private var bytes = 0
-  private var told = 0
+  private var loggedBytes = 0
 
   init(_ endpoint: RealtimeEndpoint, _ what: String) {
     log = endpoint.log
@@ -136,12 +136,12 @@ struct StreamProgress: Sendable {
 
   mutating func add(_ count: Int) {
     bytes += count
-    guard bytes - told >= step else { return }
-    told = bytes
+    guard bytes - loggedBytes >= step else { return }
+    loggedBytes = bytes
     log.notice("\(what): \(bytes >> 20) MiB so far")
   }
 
   func finish() {
-    if told > 0 { log.notice("\(what): done, \(bytes >> 20) MiB") }
+    if loggedBytes > 0 { log.notice("\(what): done, \(bytes >> 20) MiB") }
   }
 }

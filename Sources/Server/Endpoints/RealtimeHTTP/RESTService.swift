@@ -1,5 +1,5 @@
-// Carries REST requests out. One request, one operation of the engine; the answer is encoded here, off the
-// event loop, so that a large tree does not hold up other connections.
+// Executes REST requests, each as one operation of the engine. Responses are encoded off the event loop, so that a
+// large value does not delay other connections.
 
 import NIOCore
 import NIOHTTP1
@@ -7,11 +7,11 @@ import RealtimeEngine
 import RealtimeModel
 import RealtimeWire
 
-/// The REST interface over the engine.
+/// The REST interface of the engine.
 struct RESTService: Sendable {
   let endpoint: RealtimeEndpoint
 
-  /// Answers a request.
+  /// Executes a request and returns its response.
   func respond(to request: RESTRequest, body: ByteBuffer) async -> HTTPResponse {
     do {
       let database = try await endpoint.engine.database(request.namespace)
@@ -35,7 +35,7 @@ struct RESTService: Sendable {
         request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
       return finish(request, value(request, shallow.write))
     }
-    // Many may wait for their turn, and their peers be gone when it comes.
+    // A read may have waited so long that its client is gone.
     try Task.checkCancellation()
     let node: Node
     if request.mayStream {
@@ -113,7 +113,7 @@ struct RESTService: Sendable {
     {
     case nil:
       try await request.checkSize(of: [(.root, .empty)], in: database)
-      // The command line tool deletes a path this way.
+      // The Firebase command line tool deletes a path this way.
       _ = try await database.set(request.path, to: .empty, as: request.caller)
     case .some(let changes):
       let size = changes.reduce(0) { $0 + $1.1.estimatedSize }
@@ -155,7 +155,7 @@ struct RESTService: Sendable {
     return response
   }
 
-  /// What the request wants of a success beyond its value.
+  /// Applies the output options of the request to a successful response.
   func finish(_ request: RESTRequest, _ response: HTTPResponse) -> HTTPResponse {
     var response = response
     if request.printing == .silent {
@@ -171,7 +171,7 @@ struct RESTService: Sendable {
 }
 
 extension ShallowNode {
-  /// Writes the keys, each with the value true; a leaf as it is.
+  /// Writes each key with the value true, or a leaf as it is.
   fileprivate func write(_ writer: inout JSONWriter) {
     switch self {
     case .empty: writer.null()

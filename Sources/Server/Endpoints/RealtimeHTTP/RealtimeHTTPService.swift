@@ -1,7 +1,7 @@
-// Serves the HTTP requests of the Realtime Database's port: REST, settings, event streams, long polling and the upgrade to
-// a WebSocket.
+// Serves the HTTP requests of the Realtime Database's port: REST, settings, event streams, long polling, and the
+// upgrade to a WebSocket.
 //
-// Invariant: after the port began to drain, nothing that lasts begins.
+// Invariant: no event stream, session or WebSocket begins after the start of a drain.
 
 import Logging
 import NIOCore
@@ -32,7 +32,7 @@ struct RealtimeHTTPService: HTTPService {
   func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
     if announced > Self.smallBodyBytes || head.headers.contains(name: "transfer-encoding"),
-      let error = RESTRequest.refusal(of: head, endpoint)
+      let error = RESTRequest.rejection(of: head, endpoint)
     {
       return .reject(HTTPResponse(error))
     }
@@ -40,7 +40,7 @@ struct RealtimeHTTPService: HTTPService {
       return .collect(maximumBytes: endpoint.limits.data.restWriteBytes)
     }
     return .stream(
-      maximumBytes: request.mostBodyBytes(endpoint.limits), threshold: endpoint.limits.arrivingBodyBytes
+      maximumBytes: request.maximumBodyBytes(endpoint.limits), threshold: endpoint.limits.arrivingBodyBytes
     ) { queue, exchange in
       let service = RESTService(endpoint: endpoint)
       // Not cancelled with the exchange: the queue reports that the rest of the body will not arrive.
@@ -71,7 +71,7 @@ struct RealtimeHTTPService: HTTPService {
   private func route(
     _ head: HTTPRequestHead, _ body: ByteBuffer, _ exchange: HTTPExchange, _ connection: HTTPConnection
   ) throws {
-    if let error = RESTRequest.refusal(of: head, endpoint) { throw error }
+    if let error = RESTRequest.rejection(of: head, endpoint) { throw error }
     if head.method == .OPTIONS { return exchange.respond(.preflight(head)) }
     let target = try RequestTarget(head.uri)
     switch target.rawPath {
@@ -131,8 +131,8 @@ struct RealtimeHTTPService: HTTPService {
   }
 
   /// Makes a response off the event loop and sends it.
-  /// - Parameter isRead: whether the request only reads. It then waits for its turn among all reads, and is cancelled when
-  ///   its client disconnects. A half-close cancels a waiting read: most clients that half-close are gone.
+  /// - Parameter isRead: whether the request only reads. A read waits in the queue of all reads, and the end of its
+  ///   exchange cancels it. A half-close cancels a waiting read, since most clients that half-close are gone.
   private func respond(
     _ exchange: HTTPExchange, isRead: Bool = false, _ make: @escaping @Sendable () async -> HTTPResponse
   ) {
@@ -143,7 +143,7 @@ struct RealtimeHTTPService: HTTPService {
       return
     }
     let read = RequestTasks.startReading(run)
-    exchange.onPeerFinished { read.giveUpWaiting() }
+    exchange.onPeerFinished { read.cancelIfWaiting() }
     exchange.onEnd { read.cancel() }
   }
 

@@ -1,7 +1,6 @@
-// What administrators read and change of a database as a whole: `/.settings/…`.
+// Serves the settings of a database to administrators: `/.settings/…`.
 //
-// Invariant: rules that this server does not enforce, and functions that it does not run, are never taken in silence: the
-// answer says so, and the log.
+// Invariant: response and log say so when rules are stored without being enforced, or functions without being run.
 
 import Logging
 import NIOCore
@@ -19,14 +18,14 @@ struct SettingsRequest: Sendable {
     case changeKept(Kept)
   }
 
-  /// What is kept of a database beside its settings.
+  /// Data that is stored with a database, in addition to its settings.
   enum Kept: Sendable, Equatable {
     case rulesets
     case ruleset(String)
     case labels
     case triggers
 
-    /// How it is changed; nil for what is only read.
+    /// The method that changes the data; nil for read-only data.
     var changingMethod: RESTRequest.Method? {
       switch self {
       case .rulesets, .triggers: .post
@@ -40,12 +39,12 @@ struct SettingsRequest: Sendable {
   let namespace: String
   let caller: Caller
 
-  /// Reads the head of a request.
+  /// Parses the head of a request.
   ///
-  /// - Throws: ``RESTError`` for a setting that there is not, or that this server does not have.
+  /// - Throws: ``RESTError`` for an unknown or unsupported setting.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     let name = try Self.name(target.rawPath)
-    // Credentials, namespace and method are those of any request.
+    // Credential, namespace and method are parsed as for a request to the root.
     var root = target
     root.rawPath = "/.json"
     let request = try RESTRequest(head, root, endpoint)
@@ -63,9 +62,9 @@ struct SettingsRequest: Sendable {
     }
   }
 
-  /// Reads the head of a request for what the product serves at an origin of its own: `/namespaces/…`.
+  /// Parses the head of a request to `/namespaces/…`, which Firebase serves at another origin.
   ///
-  /// - Returns: nil for a path that is none of those.
+  /// - Returns: nil for any other path.
   /// - Throws: ``RESTError``.
   init?(metadata head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint)
     throws(RESTError)
@@ -131,11 +130,11 @@ struct SettingsRequest: Sendable {
   }
 }
 
-/// Carries out requests for settings.
+/// Executes requests for settings.
 struct SettingsService: Sendable {
   let endpoint: RealtimeEndpoint
 
-  /// Answers a request.
+  /// Executes a request and returns its response.
   func respond(to request: SettingsRequest, body: ByteBuffer) async -> HTTPResponse {
     do {
       guard request.caller == .administrator else { throw RealtimeError.permissionDenied }
@@ -163,14 +162,14 @@ struct SettingsService: Sendable {
     ok(warnings: rules.isOpen ? [] : [RealtimeEndpoint.unenforcedRules])
   }
 
-  /// Says that something was done, and what is to be known of it.
+  /// Returns a successful response with warnings.
   func ok(warnings: [String]) -> HTTPResponse {
     var answer: JSONObject = ["status": .string("ok")]
     if !warnings.isEmpty { answer["warning"] = .string(warnings.joined(separator: " ")) }
     return HTTPResponse(.ok, json: JSONValue.object(answer).json())
   }
 
-  /// Tells the operator.
+  /// Logs a warning for the operator.
   func warn(_ text: String, _ database: RealtimeDatabase) {
     endpoint.log.warning("\(text)", metadata: ["namespace": "\(database.namespace)"])
   }
@@ -214,7 +213,7 @@ struct SettingsService: Sendable {
 }
 
 extension RealtimeEndpoint {
-  /// What is said of rules that are kept without being enforced.
+  /// The warning about rules that are stored without being enforced.
   public static let unenforcedRules =
     "These rules are kept but not enforced: this version of the server checks the form of their expressions and uses "
     + "their indexes, and goes on deciding access as if there were none."

@@ -1,4 +1,5 @@
-// Rulesets, their labels, and function triggers, as administrators and the command line tool read and change them.
+// Reads and changes rulesets, their labels, and function triggers, for administrators and the Firebase command line
+// tool.
 
 import FirestoreModel
 import NIOCore
@@ -7,7 +8,7 @@ import RealtimeEngine
 import RealtimeModel
 
 extension SettingsService {
-  /// Answers what is kept.
+  /// Returns stored data.
   func read(
     _ kept: SettingsRequest.Kept, _ database: RealtimeDatabase, _ caller: Caller
   ) async throws -> HTTPResponse {
@@ -31,7 +32,7 @@ extension SettingsService {
     }
   }
 
-  /// Stores a ruleset, moves labels or registers a function trigger.
+  /// Stores a ruleset, moves labels, or registers a function trigger.
   func change(
     _ kept: SettingsRequest.Kept, _ body: ByteBuffer, _ database: RealtimeDatabase, _ caller: Caller
   ) async throws -> HTTPResponse {
@@ -80,7 +81,7 @@ extension SettingsService {
     return labels
   }
 
-  /// The kinds of events that functions are run for, of both generations.
+  /// The event types of functions, of both generations.
   private static let eventKinds = [
     "create", "update", "delete", "write", "created", "updated", "deleted", "written",
   ]
@@ -105,11 +106,11 @@ extension SettingsService {
 }
 
 extension RealtimeEndpoint {
-  /// What is said of a label that has no effect.
+  /// The warning about a label without effect.
   static let unusedCanary =
     "The ruleset labelled canary is kept and used for no request: this version of the server knows one ruleset at a time."
 
-  /// What is said of functions.
+  /// The warning about functions.
   static let unrunFunctions =
     "The function trigger is kept and nothing runs it: this version of the server calls no functions."
 }

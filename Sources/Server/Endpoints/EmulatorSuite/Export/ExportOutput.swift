@@ -28,7 +28,7 @@ struct ExportOutput: Sendable {
   mutating func add(_ document: StoredDocument) throws {
     let record = try ExportEntity.record(of: document.name, try document.fields())
     var open = log.begin(record.count)
-    try record.forEachPiece { piece in
+    try record.forEachChunk { piece in
       log.append(piece, to: &open, &waiting)
       if waiting.count >= Self.batchBytes { try flush() }
     }

@@ -57,7 +57,7 @@ public struct EmulatorHub: GoogleHTTPService {
     case (.GET, "/emulators"): return .json(list(emulators + [hub]))
     case (.PUT, "/functions/disableBackgroundTriggers"): return .json(["enabled": .bool(false)])
     case (.PUT, "/functions/enableBackgroundTriggers"): return .json(["enabled": .bool(true)])
-    default: return .unknown
+    default: return .notFound
     }
   }
 

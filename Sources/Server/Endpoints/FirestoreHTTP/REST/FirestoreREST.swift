@@ -1,5 +1,5 @@
-// Firestore's REST interface: each request becomes the message that gRPC would have carried, is served by the same method,
-// and the answer is written as JSON.
+// Serves Firestore's REST interface. A request is converted to the message of the gRPC method, the method runs, and
+// its response is written as JSON.
 
 import FirestoreModel
 import GRPCFraming
@@ -12,33 +12,33 @@ import RealtimeModel
 struct FirestoreREST: Sendable {
   let methods: GRPCMethods
   let log: Logger
-  /// The largest document.
+  /// Maximum size of a document, in bytes.
   var documentBytes = FirestoreLimits.standard.documentBytes
-  /// Ends the transaction that a Commit names, where the rest of it cannot be read.
+  /// Ends the transaction of a Commit whose other fields cannot be read.
   var endTransaction: @Sendable (ByteBuffer, GRPCRequestHead) -> Void = { _, _ in }
 
-  /// The call that a request asks for; nil where nothing is bound to its verb and path.
+  /// Returns the call of a request; nil if no method has its verb and path.
   func call(_ request: HTTPRequest) throws(FirestoreError) -> FirestoreRESTCall? {
     try FirestoreRESTCall(request)
   }
 
-  /// About the bytes that the answer of a method may take up: a document in JSON may take twice its size.
+  /// The estimated size of a method's response in bytes: a document in JSON takes up to twice its size.
   func expectedBytes(of method: FirestoreRESTMethod) -> Int {
     method.expectedBytes == 0 ? 0 : max(method.expectedBytes, 2 * documentBytes)
   }
 
-  /// Serves a call beside the event loop; it is cancelled when its client goes.
+  /// Serves a call off the event loop. The end of the exchange cancels it.
   func serve(_ call: FirestoreRESTCall, _ request: HTTPRequest, _ responder: HTTPResponder) {
     responder.start {
-      // A client that takes its calls back as fast as it makes them gets nothing read for them.
+      // A cancelled call reads nothing: some clients cancel calls as fast as they make them.
       let head = Self.head(call.method.name, request.head, request.target)
       if Task.isCancelled, onlyReads(head) { return }
       do {
         try await run(call, head, try message(of: call, request.body, head), responder)
       } catch {
         let status = GRPCStatus(of: error, log, call.method.name)
-        // What is refused before its method is looked at has the plain form.
-        let isInArray = call.method.isStream && call.refusal == nil
+        // A call that is rejected before its method is known gets a plain error.
+        let isInArray = call.method.isStream && call.formatError == nil
         responder.respond(.error(FirestoreError(status), inArray: isInArray))
       }
     }
@@ -68,7 +68,7 @@ struct FirestoreREST: Sendable {
     switch try methods.method(of: head) {
     case .unary(let body), .reading(_, let body), .updating(let body), .attempted(_, let body):
       let framed = try await body(head, message)
-      // Nobody is left to read it.
+      // No client is left to read the response.
       try Task.checkCancellation()
       responder.respond(try Self.answer(framed, call.method.answer))
     case .serverStreaming(let body):
@@ -81,7 +81,7 @@ struct FirestoreREST: Sendable {
         stream.finish(GRPCStatus(of: error, log, head.path))
       }
     case .duplex:
-      // The product binds both conversations to a path, and answers 400 to whatever is asked of it.
+      // Firebase binds both bidirectional streams to a path, and responds with 400 to every request.
       throw FirestoreError.invalidArgument("This method is only available via gRPC or WebChannel (not REST).")
     }
   }
@@ -95,7 +95,7 @@ struct FirestoreREST: Sendable {
     return .json(.ok, ByteBuffer(bytes: writer.bytes))
   }
 
-  /// The answer to a request that is refused by its head alone, before its body is kept.
+  /// Returns the response to a request that is rejected by its head, before its body is stored.
   func rejection(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
@@ -105,7 +105,7 @@ struct FirestoreREST: Sendable {
     }
   }
 
-  /// What a method needs to know of a request's head: who asks.
+  /// Returns the parts of a request's head that methods need: the caller's credential.
   private static func head(
     _ method: String, _ request: HTTPRequestHead, _ target: RequestTarget?
   ) -> GRPCRequestHead {
@@ -122,7 +122,7 @@ struct FirestoreREST: Sendable {
 extension HTTPResponse {
   static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
 
-  /// A short answer in JSON.
+  /// A short JSON response.
   static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     .json(status, ByteBuffer(string: text))
   }

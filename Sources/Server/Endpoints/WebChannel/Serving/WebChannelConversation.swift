@@ -183,7 +183,7 @@ final class WebChannelConversation {
   private func receive(_ message: Result<ByteBuffer, UnreadableMessage>) {
     switch message {
     case .success(let message): stream?.receive(message)
-    case .failure(let unreadable): stream?.receive(unreadable)
+    case .failure(let invalidPayload): stream?.receive(invalidPayload)
     }
   }
 

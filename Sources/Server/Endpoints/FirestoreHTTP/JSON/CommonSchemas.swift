@@ -1,9 +1,9 @@
-// The fields of documents, writes, targets and what else requests and answers hold.
+// The fields of documents, writes, targets and other parts of requests and responses.
 
 extension MessageName {
-  /// The fields, where this is one of them; else nil.
-  var partFields: [MessageShape.Field]? {
-    typealias Field = MessageShape.Field
+  /// The fields of such a part; nil for another message.
+  var partFields: [MessageSchema.Field]? {
+    typealias Field = MessageSchema.Field
     return switch self {
     case .target:
       [

@@ -1,9 +1,9 @@
-// The fields of answers.
+// The fields of response messages.
 
 extension MessageName {
-  /// The fields, where this is one of them; else nil.
-  var answerFields: [MessageShape.Field]? {
-    typealias Field = MessageShape.Field
+  /// The fields of a response message; nil for another message.
+  var responseFields: [MessageSchema.Field]? {
+    typealias Field = MessageSchema.Field
     return switch self {
     case .listDocumentsResponse:
       [

@@ -1,9 +1,9 @@
-// The fields of requests.
+// The fields of request messages.
 
 extension MessageName {
-  /// The fields, where this is one of them; else nil.
-  var requestFields: [MessageShape.Field]? {
-    typealias Field = MessageShape.Field
+  /// The fields of a request; nil for another message.
+  var requestFields: [MessageSchema.Field]? {
+    typealias Field = MessageSchema.Field
     return switch self {
     case .getDocumentRequest:
       [

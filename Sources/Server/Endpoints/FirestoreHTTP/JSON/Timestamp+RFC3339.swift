@@ -1,10 +1,11 @@
-// Times as text (RFC 3339), as proto3's JSON has them: with 0, 3, 6 or 9 digits of a second, and any offset when read.
+// Formats and parses timestamps (RFC 3339) as proto3's JSON does: 0, 3, 6 or 9 digits of a second are written, any
+// offset is read.
 
 import FirestoreModel
 
 extension Timestamp {
-  /// The time in UTC, with as many groups of three digits as it needs.
-  var text: String {
+  /// The timestamp in UTC, with as many groups of three digits as necessary.
+  var rfc3339: String {
     let days = Int((Double(seconds) / 86_400).rounded(.down))
     let rest = Int(seconds) - days * 86_400
     let (year, month, day) = Self.date(days)
@@ -15,7 +16,7 @@ extension Timestamp {
     return text
   }
 
-  /// The fraction of a second with its point; empty for none.
+  /// The decimal point and digits of a fraction; empty for zero.
   static func fraction(_ nanoseconds: Int32) -> String {
     if nanoseconds == 0 { return "" }
     if nanoseconds % 1_000_000 == 0 { return "." + pad(Int(nanoseconds) / 1_000_000, 3) }
@@ -23,8 +24,9 @@ extension Timestamp {
     return "." + pad(Int(nanoseconds), 9)
   }
 
-  /// Reads a time such as `2026-11-21T18:57:56.25+01:00`; nil for any other text, or beyond years 1 to 9999.
-  init?(text: String) {
+  /// Parses a timestamp such as `2026-11-21T18:57:56.25+01:00`; nil for any other string, or outside of years 1 to
+  /// 9999.
+  init?(rfc3339 text: String) {
     var reader = Digits(text)
     guard let year = reader.number(4), reader.take("-"), let month = reader.number(2), reader.take("-"),
       let day = reader.number(2), reader.take("T"), let hour = reader.number(2), reader.take(":"),
@@ -53,8 +55,8 @@ extension Timestamp {
     return month == 2 ? (isLeap ? 29 : 28) : ([4, 6, 9, 11].contains(month) ? 30 : 31)
   }
 
-  /// Days since 1970-01-01 of a date of the Gregorian calendar. Years are counted from March, so that the leap day comes
-  /// last, and in eras of 400 years, which all have the same length.
+  /// Returns the days from 1970-01-01 to a Gregorian date. Years begin in March, so that the leap day is last. Eras
+  /// of 400 years have equal length.
   private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
     let year = month <= 2 ? year - 1 : year
     let era = year / 400
@@ -63,7 +65,7 @@ extension Timestamp {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
-  /// The date so many days after 1970-01-01; the reverse of the above.
+  /// Returns the date of a number of days after 1970-01-01: the inverse of `days`.
   private static func date(_ days: Int) -> (year: Int, month: Int, day: Int) {
     let shifted = days + 719_468
     let era = shifted / 146_097
@@ -77,7 +79,7 @@ extension Timestamp {
   }
 }
 
-/// Reads the parts of a time from its text.
+/// Parses the parts of a timestamp.
 private struct Digits {
   private var rest: Substring.UTF8View
 
@@ -91,7 +93,7 @@ private struct Digits {
     return true
   }
 
-  /// A number of exactly so many digits.
+  /// Parses a number of exactly `width` digits.
   mutating func number(_ width: Int) -> Int? {
     var value = 0
     for _ in 0..<width {
@@ -102,7 +104,7 @@ private struct Digits {
     return value
   }
 
-  /// One to nine digits as nanoseconds.
+  /// Parses one to nine digits as nanoseconds.
   mutating func fraction() -> Int? {
     var (value, count) = (0, 0)
     while let digit = rest.first.map({ $0 &- UInt8(ascii: "0") }), digit < 10 {
@@ -116,7 +118,7 @@ private struct Digits {
     return value
   }
 
-  /// `Z`, or hours and minutes east of Greenwich; in seconds.
+  /// Parses `Z`, or hours and minutes east of Greenwich. Returns seconds.
   mutating func offset() -> Int? {
     if take("Z") { return 0 }
     let isEast = take("+")

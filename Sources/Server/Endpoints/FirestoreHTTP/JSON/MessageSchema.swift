@@ -1,34 +1,33 @@
-// What a message of the API consists of, as far as its JSON needs it: the tables say what the .proto files say, and a test
-// compares the two.
+// The fields of Firestore's messages, as far as JSON needs them. A test compares the tables with the .proto files.
 
 /// The fields of one message.
-final class MessageShape: Sendable {
-  /// What a field holds.
+final class MessageSchema: Sendable {
+  /// The type of a field.
   indirect enum Kind: Sendable {
     case int32, int64, double, bool, string, bytes
-    /// google.protobuf.NullValue: JSON's null.
+    /// google.protobuf.NullValue: null in JSON.
     case null
     case timestamp, duration
-    /// google.protobuf.Struct: any object.
+    /// google.protobuf.Struct: any JSON object.
     case structure
-    /// google.protobuf.Int32Value and its like: a value that may be absent, bare in JSON.
+    /// google.protobuf.Int32Value and similar types: an optional value, without an object in JSON.
     case wrapped(Kind)
     case enumeration(EnumerationName)
     case message(MessageName)
     case list(Kind)
-    /// From text to something.
+    /// A map from strings to values.
     case map(Kind)
   }
 
-  /// One field.
+  /// A field.
   struct Field: Sendable {
     let number: Int
-    /// As in the .proto files, and as JSON may have it.
+    /// The name in the .proto file, which JSON may use as well.
     let name: String
-    /// As JSON has it by default.
+    /// The name in JSON: lowerCamelCase.
     let jsonName: String
     let kind: Kind
-    /// The group of fields of which one may be set.
+    /// The group of alternatives that the field belongs to.
     let oneof: String?
 
     init(_ number: Int, _ name: String, _ kind: Kind, in oneof: String? = nil) {
@@ -51,7 +50,7 @@ final class MessageShape: Sendable {
 
   private init(_ name: MessageName) {
     self.name = name
-    fields = name.requestFields ?? name.answerFields ?? name.queryFields ?? name.partFields ?? []
+    fields = name.requestFields ?? name.responseFields ?? name.queryFields ?? name.partFields ?? []
     var byName: [String: Int] = [:]
     var byNumber: [Int: Int] = [:]
     for (index, field) in fields.enumerated() {
@@ -64,20 +63,20 @@ final class MessageShape: Sendable {
   }
 
   private static let all = Dictionary(
-    uniqueKeysWithValues: MessageName.allCases.map { ($0, MessageShape($0)) })
+    uniqueKeysWithValues: MessageName.allCases.map { ($0, MessageSchema($0)) })
 
-  /// The shape of a message.
-  static func of(_ name: MessageName) -> MessageShape { all[name] ?? MessageShape(name) }
+  /// Returns the fields of a message.
+  static func of(_ name: MessageName) -> MessageSchema { all[name] ?? MessageSchema(name) }
 
-  /// The index of a field by either of its names.
+  /// Returns the index of a field by either name.
   func index(ofName name: String) -> Int? { indexByName[name] }
 
-  /// The field with a number.
+  /// Returns the field with a number.
   func field(_ number: Int) -> Field? { indexByNumber[number].map { fields[$0] } }
 }
 
-extension MessageShape.Kind {
-  /// What an error calls the kind.
+extension MessageSchema.Kind {
+  /// The name of the type in errors.
   var description: String {
     switch self {
     case .int32: "TYPE_INT32"

@@ -1,9 +1,9 @@
 // The fields of queries and their parts.
 
 extension MessageName {
-  /// The fields, where this is one of them; else nil.
-  var queryFields: [MessageShape.Field]? {
-    typealias Field = MessageShape.Field
+  /// The fields of a query or its part; nil for another message.
+  var queryFields: [MessageSchema.Field]? {
+    typealias Field = MessageSchema.Field
     return switch self {
     case .targetQueryTarget:
       [
