@@ -55,7 +55,8 @@ struct LargeExportTests {
     let store = try MemoryStore(StoreOptions())
     let engine = Self.engine(store)
     let overall = "\(path)/\(Self.metadata)"
-    try await EmulatorExports(engine: engine, commitBytes: .max).load(overall, into: Self.database)
+    try await EmulatorExports(engine: engine, maximumCommitBytes: .max).importDatabase(
+      overall, into: Self.database)
     for id in ids {
       let stored = try await engine.getDocument(try Self.name(id), as: .administrator)
       #expect(try stored.document.fields()["a"] == .array((0..<5000).map { .integer($0) }))
@@ -67,7 +68,7 @@ struct LargeExportTests {
     let small = try MemoryStore(StoreOptions())
     let limited = Self.engine(small) { $0.indexEntries = 100 }
     do {
-      try await EmulatorExports(engine: limited).load(overall, into: Self.database)
+      try await EmulatorExports(engine: limited).importDatabase(overall, into: Self.database)
       Issue.record("it was imported")
     } catch {
       #expect(error.code == .invalidArgument && error.message.hasPrefix("INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED"))

@@ -49,7 +49,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project, isReport: false)
     case (.GET, .project(let project), "ruleCoverage"?): return rules.answer(of: project, isReport: true)
     case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
-    case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await load(request)
+    case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await importDatabase(request)
     default: return .notFound
     }
   }
@@ -62,9 +62,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return .json(.ok, "{}\n")
   }
 
-  private func load(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
+  private func importDatabase(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     let body = try ExportRequest(request)
-    try await exports.load(body.directory, into: try DatabaseName(parsing: body.database))
+    try await exports.importDatabase(body.directory, into: try DatabaseName(parsing: body.database))
     return .json(.ok, "{}\n")
   }
 
@@ -73,7 +73,7 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return .text(.ok, "Resetting...\n")
   }
 
-  /// The path below `documents`; a document's id may be anything that a name may hold.
+  /// The path below `documents`. Document ids may contain anything that a name allows.
   private static func path(_ segments: [String]) throws(FirestoreError) -> ResourcePath {
     for (index, segment) in segments.enumerated() {
       if index.isMultiple(of: 2) {
@@ -105,13 +105,13 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
   }
 }
 
-/// A path below `/emulator/v1/`, taken apart.
+/// A parsed path below `/emulator/v1/`.
 private struct EmulatorPath {
   enum Target {
     case reset
     case project(String)
     case database(String)
-    /// The database, and the segments behind `documents`.
+    /// The database, and the segments after `documents`.
     case documents(String, [String])
     case unknown
   }
@@ -119,7 +119,7 @@ private struct EmulatorPath {
   var target: Target
   var verb: String?
 
-  /// Nil for a path that cannot be decoded.
+  /// Returns nil for a path that cannot be decoded.
   init?(_ path: String) {
     target = .unknown
     if path == "/reset" {
@@ -156,7 +156,7 @@ private struct ExportRequest {
   private(set) var name = ""
 
   init(_ request: HTTPRequest) throws(FirestoreError) {
-    // A page in a browser, which asks without being asked first, may not have files written or read.
+    // A web page must not cause files to be written or read. Browsers send such a request without a preflight.
     guard request.head.headers.first(name: "origin") == nil else {
       throw .permissionDenied("Exports and imports cannot be asked for by pages of another origin.")
     }

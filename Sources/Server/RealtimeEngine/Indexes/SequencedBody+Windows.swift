@@ -103,11 +103,11 @@ extension Tree {
   func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let prefix = IndexRows.prefix(of: path, by: query.ordering)
     var range = KeyRange(prefix: prefix)
-    if let start = query.start, let place = query.startPlace {
+    if let start = query.start, let place = query.startSortKey {
       guard let bytes = IndexRows.bound(place) else { return nil }
       range.start = prefix + bytes + (start.isInclusive ? [] : [0x00])
     }
-    if let end = query.end, let place = query.endPlace {
+    if let end = query.end, let place = query.endSortKey {
       guard let bytes = IndexRows.bound(place) else { return nil }
       range.end = prefix + bytes + (end.isInclusive ? [0x00] : [])
     }

@@ -122,12 +122,12 @@ private struct KeyBounds {
   init?(_ query: QuerySpec) {
     self.query = query
     // All children have the same value in this order, null.
-    switch query.startPlace.map({ ($0.value, $0.key) }) {
+    switch query.startSortKey.map({ ($0.value, $0.key) }) {
     case nil, (.null, .minimum)?: lower = nil
     case (.null, let key)?: lower = key
     default: return nil
     }
-    switch query.endPlace.map({ ($0.value, $0.key) }) {
+    switch query.endSortKey.map({ ($0.value, $0.key) }) {
     case (.null, let key)? where key != .maximum: upper = key
     default: upper = nil
     }

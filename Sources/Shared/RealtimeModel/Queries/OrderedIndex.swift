@@ -78,7 +78,7 @@ public struct OrderedIndex: Sendable {
       inspect(SortKey(value: .null, key: key), child)
     }
     let plain = plain ?? node.children ?? Children()
-    let bound = from ?? (reverse ? query.endPlace : query.startPlace)
+    let bound = from ?? (reverse ? query.endSortKey : query.startSortKey)
     let plainBound = bound.flatMap { $0.value == .null ? $0.key : nil }
     if reverse {
       // Whatever has a value stands behind a bound without one.

@@ -6,11 +6,11 @@ extension QuerySpec {
   ///
   /// A bound without a key begins before every key of its value, also if it is exclusive: ``QuerySpec/Bound/after(_:)``
   /// leaves them out.
-  public var startPlace: SortKey? { start.map { place(of: $0, missingKey: .minimum) } }
+  public var startSortKey: SortKey? { start.map { place(of: $0, missingKey: .minimum) } }
 
   /// The place up to which the bounds take children in; nil for no upper bound. One without a key ends behind every key
   /// of its value.
-  public var endPlace: SortKey? { end.map { place(of: $0, missingKey: .maximum) } }
+  public var endSortKey: SortKey? { end.map { place(of: $0, missingKey: .maximum) } }
 
   private func place(of bound: Bound, missingKey: ChildKey) -> SortKey {
     if ordering == .key {
@@ -33,8 +33,8 @@ public struct QueryRange: Sendable {
 
   /// The bounds of a query.
   public init(_ query: QuerySpec) {
-    start = query.startPlace
-    end = query.endPlace
+    start = query.startSortKey
+    end = query.endSortKey
     startIsInclusive = query.start?.isInclusive ?? true
     endIsInclusive = query.end?.isInclusive ?? true
   }

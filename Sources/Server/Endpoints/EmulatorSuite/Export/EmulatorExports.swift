@@ -1,7 +1,9 @@
-// Exports of databases into the emulator suite's directories, and imports of them.
+// Exports and imports Firestore databases in the emulator suite's format.
 //
-// Invariants: an export shows one state; an import writes nothing unless every record of it can be read; what either
-// holds in memory is bounded, however large the database.
+// Invariants
+//   1. An export shows one consistent state.
+//   2. An import writes nothing unless all of its records can be read.
+//   3. Memory is bounded, whatever the size of the database.
 
 import BlockLog
 import FirestoreEngine
@@ -9,18 +11,18 @@ import FirestoreModel
 import NIOConcurrencyHelpers
 
 struct EmulatorExports: Sendable {
-  /// Bytes of records that are read at once.
+  /// Bytes of records that are read at a time.
   private static let batchBytes = 4 << 20
-  /// Documents that one commit of an import writes at most.
+  /// Maximum number of documents in one commit of an import.
   private static let batchDocuments = 500
 
   let engine: FirestoreEngine
-  /// About how many bytes one commit of an import writes at most, unless one document takes more. Far below what a commit
-  /// may: they are all in memory until it is written.
-  var commitBytes = 16 << 20
+  /// The approximate maximum size of one commit of an import, in bytes, unless a single document is larger. It is far
+  /// below the limit of commits, since all documents of a commit are in memory.
+  var maximumCommitBytes = 16 << 20
 
-  /// Writes a database to `directory/name/`, in place of what is there.
-  /// - Throws: FAILED_PRECONDITION if there is no such directory, INTERNAL if a file cannot be written.
+  /// Writes a database to `directory/name/`, and replaces existing files.
+  /// - Throws: FAILED_PRECONDITION for a missing directory, INTERNAL if a file cannot be written.
   func export(
     _ database: DatabaseName, to directory: String, as name: String
   ) async throws(FirestoreError) {
@@ -41,7 +43,7 @@ struct EmulatorExports: Sendable {
     }
     let state = NIOLockedValueBox(ExportOutput(file: file, path: output))
     let failure = await write(database, to: state)
-    // The descriptor is closed whatever came before.
+    // The descriptor is closed after success and after an error.
     try await ExportFiles.blocking(.internalError) {
       if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.drop(file) }
     }
@@ -63,7 +65,7 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Whether a database has no document.
+  /// Whether a database contains no document.
   func isEmpty(_ database: DatabaseName) async throws(FirestoreError) -> Bool {
     let isEmpty = NIOLockedValueBox(true)
     do {
@@ -82,14 +84,14 @@ struct EmulatorExports: Sendable {
       StructuredQuery(from: [.init("", allDescendants: true)], limit: limit))
   }
 
-  /// Appends all documents of a database to a file; what went wrong, if anything did.
+  /// Appends all documents of a database to a file. Returns the error, if any.
   private func write(
     _ database: DatabaseName, to output: NIOLockedValueBox<ExportOutput>
   ) async -> FirestoreError? {
     do {
       try await engine.runQuery(try Self.everything(in: database), as: .administrator) { page in
         let documents = page.documents
-        // A page is bounded by what its documents have as they are stored; their records may be far larger.
+        // A page is bounded by the stored size of its documents. Their records may be far larger.
         try await ExportFiles.blocking(.internalError) {
           try output.withLockedValue { output in
             for document in documents { try output.add(document) }
@@ -103,21 +105,21 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Reads an export into a database: its documents are set, all others stay.
-  /// - Parameter path: the export's `.overall_export_metadata`, which may be a link to it.
+  /// Imports an export into a database. Its documents are set; other documents stay.
+  /// - Parameter path: the export's `.overall_export_metadata`, possibly by a link.
   /// - Throws: INVALID_ARGUMENT for an export that cannot be read.
-  func load(_ path: String, into database: DatabaseName) async throws(FirestoreError) {
+  func importDatabase(_ path: String, into database: DatabaseName) async throws(FirestoreError) {
     let found = try await ExportFiles.blocking(.invalidArgument) { () throws -> (String, ExportSource) in
       guard !path.isEmpty, !path.utf8.contains(0), let real = try? ExportFiles.realPath(path) else {
         throw Self.noMetadata
       }
       return (real, try ExportSource(ExportSource.directory(of: real)))
     }
-    try await load(found.0, in: found.1, into: database)
+    try await importDatabase(found.0, in: found.1, into: database)
   }
 
-  /// As ``load(_:into:)``, of a file whose path has no links.
-  func load(
+  /// Imports a file whose path has no links. See ``importDatabase(_:into:)``.
+  func importDatabase(
     _ path: String, in source: ExportSource, into database: DatabaseName
   ) async throws(FirestoreError) {
     let outputs = try await ExportFiles.blocking(.invalidArgument) { try Self.outputs(of: path, in: source) }
@@ -126,26 +128,27 @@ struct EmulatorExports: Sendable {
       try await read(output, database) { writes throws(FirestoreError) in
         var rest = writes[...]
         while !rest.isEmpty {
-          let portion = portion(of: rest)
-          try await commit(portion, in: database, from: output)
-          rest = rest.dropFirst(portion.count)
+          let batch = nextBatch(of: rest)
+          try await commit(batch, in: database, from: output)
+          rest = rest.dropFirst(batch.count)
         }
       }
     }
   }
 
-  /// The first of some writes: as many as one commit is to have, at least one.
-  private func portion(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
+  /// Returns the first writes for one commit: at least one.
+  private func nextBatch(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
     var bytes = 0
-    let portion = writes.prefix(Self.batchDocuments).prefix { write in
-      bytes += write.commitBytes
-      return bytes <= commitBytes
+    let batch = writes.prefix(Self.batchDocuments).prefix { write in
+      bytes += write.estimatedCommitBytes
+      return bytes <= maximumCommitBytes
     }
-    return portion.isEmpty ? writes.prefix(1) : portion
+    return batch.isEmpty ? writes.prefix(1) : batch
   }
 
-  /// Commits writes; in halves if they are refused together, since what a commit takes shows in the database alone: it
-  /// depends on its indexes, and on what the documents replace. What is refused then is refused by itself.
+  /// Commits writes. If they exceed a limit together, each half is committed separately, since only the database
+  /// knows the size of a commit: it depends on indexes and on replaced documents. A single rejected write is an
+  /// error.
   private func commit(
     _ writes: ArraySlice<Write>, in database: DatabaseName, from path: String
   ) async throws(FirestoreError) {
@@ -163,7 +166,7 @@ struct EmulatorExports: Sendable {
   private static let noMetadata = FirestoreError.invalidArgument(
     "Failed to parse overall export metadata file")
 
-  /// The paths of the files with the documents of an export, each once however often it is named.
+  /// Returns the paths of the files with an export's documents, each one once.
   private static func outputs(of path: String, in source: ExportSource) throws -> [String] {
     guard let overall = try? ExportFiles.read(path, atMost: ExportMetadata.maximumBytes) else {
       throw noMetadata
@@ -173,7 +176,7 @@ struct EmulatorExports: Sendable {
     var outputs: [String] = []
     var known: Set<String> = []
     for name in try ExportMetadata.kinds(overall: overall) {
-      // The suite's exports from Windows name the file as that system does.
+      // The emulator suite on Windows writes backslashes in paths.
       let isFromWindows = !ExportFiles.exists("\(directory)/\(name)")
       let kind = try source.path(isFromWindows ? name.replacing("\\", with: "/") : name, in: directory)
       if known.insert(kind).inserted { kinds.append(kind) }
@@ -191,14 +194,14 @@ struct EmulatorExports: Sendable {
     return outputs
   }
 
-  /// Goes over the documents of a file, as the writes that set them; those of other databases are left out.
+  /// Reads the documents of a file as writes that set them. Documents of other databases are skipped.
   private func read(
     _ path: String, _ database: DatabaseName,
     _ body: ([Write]) async throws(FirestoreError) -> Void
   ) async throws(FirestoreError) {
     var reader = BlockLogReader()
     while true {
-      // A server that is told to stop while it starts does not read on.
+      // A server that stops during its start does not continue to read.
       if Task.isCancelled { throw FirestoreError(.cancelled, "The import was cancelled.") }
       let current = reader
       let batch = try await ExportFiles.blocking(.invalidArgument) {
@@ -224,7 +227,7 @@ struct EmulatorExports: Sendable {
       do throws(FirestoreError) {
         let entity = try ExportEntity(record.bytes, into: database.project)
         guard entity.database.utf8.elementsEqual(database.database.utf8) else { continue }
-        // Parsed, so that the name keeps the rules of names.
+        // Parsing checks the names' syntax.
         let name = try DocumentName(
           parsing: "\(database)/documents/\(entity.path.segments.joined(separator: "/"))")
         let write = Write(.update(name, fields: entity.fields))
@@ -245,7 +248,7 @@ struct EmulatorExports: Sendable {
 }
 
 extension FirestoreError {
-  /// The same error with the place in an export where it was met.
+  /// The same error with its position in the export.
   fileprivate func at(_ place: String) -> FirestoreError {
     var error = self
     error.message += " (\(place))"
@@ -254,28 +257,28 @@ extension FirestoreError {
 }
 
 extension Write {
-  /// About how many bytes a commit takes for a document: its row, twice that for the log, and automatic index entries.
-  fileprivate var commitBytes: Int {
+  /// The estimated bytes of a commit for a document: its row, twice that for the log, and automatic index entries.
+  fileprivate var estimatedCommitBytes: Int {
     guard case .update(let name, let fields) = operation else { return 0 }
-    let names = DocumentSize.of(path: name.path) + 32
-    return 3 * DocumentSize.of(name, fields) + fields.entryBytes(names)
+    let overheadBytes = DocumentSize.of(path: name.path) + 32
+    return 3 * DocumentSize.of(name, fields) + fields.entryBytes(overheadBytes: overheadBytes)
   }
 }
 
 extension MapValue {
-  /// About how many bytes the index entries of the fields take: an entry for each field, for each in the maps below, and
-  /// for each element of an array.
-  /// - Parameter names: what an entry has around the field's name and value.
-  fileprivate func entryBytes(_ names: Int) -> Int {
+  /// The estimated bytes of the fields' index entries: one for each field, for each field of nested maps, and for
+  /// each element of an array.
+  /// - Parameter overheadBytes: the bytes of an entry in addition to the field's name and value.
+  fileprivate func entryBytes(overheadBytes: Int) -> Int {
     var bytes = 0
     for field in entries {
-      let names = names + field.key.utf8.count + 1
+      let overheadBytes = overheadBytes + field.key.utf8.count + 1
       func entry(_ value: Value) -> Int {
-        names + Swift.min(DocumentSize.of(value: value), Limits.indexedValueBytes)
+        overheadBytes + Swift.min(DocumentSize.of(value: value), Limits.indexedValueBytes)
       }
       bytes += entry(field.value)
       switch field.value {
-      case .map(let map): bytes += map.entryBytes(names)
+      case .map(let map): bytes += map.entryBytes(overheadBytes: overheadBytes)
       case .array(let elements): for element in elements { bytes += entry(element) }
       default: break
       }

@@ -1,34 +1,35 @@
-// Entities of exports back to documents. What a strange export may hold beyond ours is read as well: indexed properties,
-// and projects under other prefixes.
+// Decodes the entities of exports to documents. Exports of other programs may contain more than ours: indexed
+// properties, and other prefixes of projects.
 
 import FirestoreModel
 import FirestoreWire
 
 extension ExportEntity {
-  /// Levels of entities inside each other that are read: above the model's limit, which has a better message.
-  private static let depth = 40
+  /// Maximum nesting of entities. It exceeds the model's limit, which has a better error.
+  private static let maximumDepth = 40
 
   private static let broken = FirestoreError.invalidArgument("Invalid record")
 
-  /// What a document may still hold while it is read: what it decodes to is bounded by what can be stored, and by what it
-  /// takes in memory, however large its record is.
-  private struct Allowance {
-    /// A row of the store has no more bytes.
+  /// The remaining limits of a document during decoding. They bound its stored size and its memory, whatever the size
+  /// of its record.
+  private struct DecodingLimit {
+    /// Maximum size of a row in the store, in bytes.
     private static let rowBytes = 16 << 20
-    /// There, every value takes at least as many beside its text.
+    /// Minimum bytes of a value in a row, in addition to its text.
     static let valueBytes = 4
-    /// In memory a value takes far more: maps with one short field, of which 16 MiB hold a million, some 200 bytes each.
+    /// Maximum memory of a document. In memory a value takes far more than in a row: 16 MiB contain a million maps
+    /// with a short field, of some 200 bytes each.
     private static let memoryBytes = 512 << 20
-    /// What the memory of an array or a text has beside its contents.
-    private static let heapBytes = 48
-    /// The longest text that lies within its value.
-    private static let inlineText = 15
+    /// Memory of an array or a string in addition to its contents.
+    private static let heapOverheadBytes = 48
+    /// Maximum length of a string that is stored inline.
+    private static let inlineStringBytes = 15
 
-    private var bytes = Allowance.rowBytes
-    private var memory = Allowance.memoryBytes
+    private var bytes = DecodingLimit.rowBytes
+    private var memory = DecodingLimit.memoryBytes
 
-    /// - Parameter count: no more than it takes in a row.
-    mutating func take(_ count: Int) throws(FirestoreError) {
+    /// - Parameter count: a lower bound of the bytes in a row.
+    mutating func spend(_ count: Int) throws(FirestoreError) {
       bytes -= count
       guard bytes >= 0 else {
         throw .invalidArgument("The document has more than the \(Self.rowBytes) bytes that can be stored.")
@@ -36,28 +37,28 @@ extension ExportEntity {
     }
 
     /// Counts an element of an array.
-    mutating func takeElement() throws(FirestoreError) {
-      try take(Self.valueBytes)
-      try hold(MemoryLayout<Value>.stride)
+    mutating func spendElement() throws(FirestoreError) {
+      try spend(Self.valueBytes)
+      try spendMemory(MemoryLayout<Value>.stride)
     }
 
-    /// Counts a field of a map, which is read into one form and kept in another.
-    mutating func takeField(_ name: String) throws(FirestoreError) {
-      try takeText(name.utf8.count)
-      try take(Self.valueBytes)
-      try hold(MemoryLayout<Properties.Field>.stride + MemoryLayout<MapValue.Entry>.stride)
+    /// Counts a field of a map. It is decoded to one form and stored in another.
+    mutating func spendField(_ name: String) throws(FirestoreError) {
+      try spendString(name.utf8.count)
+      try spend(Self.valueBytes)
+      try spendMemory(MemoryLayout<Properties.Field>.stride + MemoryLayout<MapValue.Entry>.stride)
     }
 
     /// Counts a map or an array.
-    mutating func takeList() throws(FirestoreError) { try hold(2 * Self.heapBytes) }
+    mutating func spendContainer() throws(FirestoreError) { try spendMemory(2 * Self.heapOverheadBytes) }
 
-    /// Counts text, or bytes.
-    mutating func takeText(_ count: Int) throws(FirestoreError) {
-      try take(count)
-      if count > Self.inlineText { try hold(Self.heapBytes + count) }
+    /// Counts a string, or bytes.
+    mutating func spendString(_ count: Int) throws(FirestoreError) {
+      try spend(count)
+      if count > Self.inlineStringBytes { try spendMemory(Self.heapOverheadBytes + count) }
     }
 
-    private mutating func hold(_ count: Int) throws(FirestoreError) {
+    private mutating func spendMemory(_ count: Int) throws(FirestoreError) {
       memory -= count
       guard memory >= 0 else {
         throw .invalidArgument(
@@ -67,8 +68,8 @@ extension ExportEntity {
     }
   }
 
-  /// Reads a document's entity.
-  /// - Parameter project: the project that is imported into; references in indexed properties lead there.
+  /// Decodes a document's entity.
+  /// - Parameter project: the project of the import, to which references in indexed properties point.
   init(_ bytes: [UInt8], into project: String) throws(FirestoreError) {
     let result = bytes.withUnsafeBytes { raw -> Result<ExportEntity, FirestoreError> in
       do throws(FirestoreError) {
@@ -86,15 +87,15 @@ extension ExportEntity {
     var reader = message
     var entity = ExportEntity(database: "(default)", path: .root, fields: MapValue())
     var properties = Properties()
-    var allowance = Allowance()
+    var limit = DecodingLimit()
     while let tag = try reader.nextTag() {
       switch tag.field {
       case 13:
         var key = try reader.message(tag)
-        try entity.readKey(&key, &allowance)
+        try entity.readKey(&key, &limit)
       case 14, 15:
         try properties.read(
-          try reader.message(tag), tag.field == 14 ? project : nil, depth: 0, &allowance)
+          try reader.message(tag), tag.field == 14 ? project : nil, depth: 0, &limit)
       default: try reader.skip(tag)
       }
     }
@@ -104,7 +105,7 @@ extension ExportEntity {
   }
 
   private mutating func readKey(
-    _ reader: inout ProtobufReader, _ allowance: inout Allowance
+    _ reader: inout ProtobufReader, _ limit: inout DecodingLimit
   ) throws(FirestoreError) {
     var segments: [String] = []
     while let tag = try reader.nextTag() {
@@ -116,7 +117,7 @@ extension ExportEntity {
             try path.skip(tag)
             continue
           }
-          segments += try Self.element(&path, fields: (2, 3, 4), &allowance)
+          segments += try Self.element(&path, fields: (2, 3, 4), &limit)
         }
       case 23: database = try reader.string(tag)
       default: try reader.skip(tag)
@@ -125,9 +126,9 @@ extension ExportEntity {
     path = ResourcePath(segments)
   }
 
-  /// The collection and the id of one element of a path, to the end of its group.
+  /// Returns the collection and the id of one element of a path, up to the end of its group.
   private static func element(
-    _ reader: inout ProtobufReader, fields: (type: Int, id: Int, name: Int), _ allowance: inout Allowance
+    _ reader: inout ProtobufReader, fields: (type: Int, id: Int, name: Int), _ limit: inout DecodingLimit
   ) throws(FirestoreError) -> [String] {
     var collection = ""
     var id = ""
@@ -139,20 +140,20 @@ extension ExportEntity {
       default: try reader.skip(tag)
       }
     }
-    // With their slashes.
-    try allowance.take(2)
-    try allowance.takeText(collection.utf8.count)
-    try allowance.takeText(id.utf8.count)
+    // The bytes of two slashes.
+    try limit.spend(2)
+    try limit.spendString(collection.utf8.count)
+    try limit.spendString(id.utf8.count)
     return [collection, id]
   }
 
-  /// The properties of an entity as they are read.
+  /// The properties of an entity during decoding.
   private struct Properties {
     fileprivate struct Field {
       var name: String
-      /// What a field holds that is no array.
+      /// The value of a field that is not an array.
       var single = Value.null
-      /// What an array holds so far. Not as a value: taken out of one to be added to, it would be copied each time.
+      /// The elements of an array so far. A `Value` would be copied for each appended element.
       var elements: [Value] = []
       var isArray = false
 
@@ -161,7 +162,7 @@ extension ExportEntity {
 
     private var fields: [Field] = []
 
-    /// The fields; a vector's are its elements.
+    /// The fields. A vector's fields are its elements.
     var map: MapValue { MapValue(fields.map { ($0.name, $0.value) }) }
 
     var value: Value {
@@ -173,9 +174,9 @@ extension ExportEntity {
     }
 
     mutating func read(
-      _ message: ProtobufReader, _ project: String?, depth: Int, _ allowance: inout Allowance
+      _ message: ProtobufReader, _ project: String?, depth: Int, _ limit: inout DecodingLimit
     ) throws(FirestoreError) {
-      guard depth < ExportEntity.depth else { throw ExportEntity.broken }
+      guard depth < ExportEntity.maximumDepth else { throw ExportEntity.broken }
       var reader = message
       var meaning: Meaning?
       var name = ""
@@ -191,27 +192,27 @@ extension ExportEntity {
         }
       }
       guard let content else { throw ExportEntity.broken }
-      if meaning == .emptyList { return try add(Field(name: name, isArray: true), &allowance) }
-      let value = try ExportEntity.value(content, meaning, project, depth: depth, &allowance)
-      guard isElement else { return try add(Field(name: name, single: value), &allowance) }
+      if meaning == .emptyList { return try add(Field(name: name, isArray: true), &limit) }
+      let value = try ExportEntity.value(content, meaning, project, depth: depth, &limit)
+      guard isElement else { return try add(Field(name: name, single: value), &limit) }
       guard let last = fields.indices.last, fields[last].isArray,
         fields[last].name.utf8.elementsEqual(name.utf8)
-      else { return try add(Field(name: name, elements: [value], isArray: true), &allowance) }
-      try allowance.takeElement()
+      else { return try add(Field(name: name, elements: [value], isArray: true), &limit) }
+      try limit.spendElement()
       fields[last].elements.append(value)
     }
 
-    private mutating func add(_ field: Field, _ allowance: inout Allowance) throws(FirestoreError) {
-      if fields.isEmpty { try allowance.takeList() }
-      if !field.elements.isEmpty { try allowance.takeList() }
-      try allowance.takeField(field.name)
+    private mutating func add(_ field: Field, _ limit: inout DecodingLimit) throws(FirestoreError) {
+      if fields.isEmpty { try limit.spendContainer() }
+      if !field.elements.isEmpty { try limit.spendContainer() }
+      try limit.spendField(field.name)
       fields.append(field)
     }
   }
 
   private static func value(
     _ content: ProtobufReader, _ meaning: Meaning?, _ project: String?, depth: Int,
-    _ allowance: inout Allowance
+    _ limit: inout DecodingLimit
   ) throws(FirestoreError) -> Value {
     var reader = content
     var value = Value.null
@@ -223,16 +224,16 @@ extension ExportEntity {
       case (2, _): value = .boolean(try reader.varint(tag) != 0)
       case (3, .bytes):
         let bytes = try reader.bytes(tag)
-        try allowance.takeText(bytes.count)
+        try limit.spendString(bytes.count)
         value = .bytes(bytes)
-      case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1, &allowance)
+      case (3, .entity): value = try entity(try reader.message(tag), depth: depth + 1, &limit)
       case (3, _):
         let text = try reader.string(tag)
-        try allowance.takeText(text.utf8.count)
+        try limit.spendString(text.utf8.count)
         value = .string(text)
       case (4, _): value = .double(try reader.double(tag))
       case (5, _): value = .geoPoint(try point(&reader))
-      case (12, _): value = .reference(try reference(&reader, project, &allowance))
+      case (12, _): value = .reference(try reference(&reader, project, &limit))
       default: try reader.skip(tag)
       }
     }
@@ -240,13 +241,13 @@ extension ExportEntity {
   }
 
   private static func entity(
-    _ message: ProtobufReader, depth: Int, _ allowance: inout Allowance
+    _ message: ProtobufReader, depth: Int, _ limit: inout DecodingLimit
   ) throws(FirestoreError) -> Value {
     var reader = message
     var properties = Properties()
     while let tag = try reader.nextTag() {
       if tag.field == 14 || tag.field == 15 {
-        try properties.read(try reader.message(tag), nil, depth: depth, &allowance)
+        try properties.read(try reader.message(tag), nil, depth: depth, &limit)
       } else {
         try reader.skip(tag)
       }
@@ -267,7 +268,7 @@ extension ExportEntity {
   }
 
   private static func reference(
-    _ reader: inout ProtobufReader, _ project: String?, _ allowance: inout Allowance
+    _ reader: inout ProtobufReader, _ project: String?, _ limit: inout DecodingLimit
   ) throws(FirestoreError) -> DocumentName {
     var app = ""
     var database = "(default)"
@@ -275,14 +276,15 @@ extension ExportEntity {
     while let tag = try reader.nextTag(), tag.type != .groupEnd {
       switch tag.field {
       case 13: app = try reader.string(tag)
-      case 14: segments += try element(&reader, fields: (15, 16, 17), &allowance)
+      case 14: segments += try element(&reader, fields: (15, 16, 17), &limit)
       case 23: database = try reader.string(tag)
       default: try reader.skip(tag)
       }
     }
     let parts = app.split(separator: "~", maxSplits: 1, omittingEmptySubsequences: false)
     let name = DatabaseName(project: project ?? parts.last.map(String.init) ?? "", database: database)
-    // A record can spell what no name can, such as an empty project or a slash within an id. Clients could not read it.
+    // A record can contain invalid names, such as an empty project or an id with a slash. Clients could not read such
+    // a document.
     guard let document = DocumentName(database: name, path: ResourcePath(segments)),
       try DocumentName(parsing: document.description) == document
     else { throw broken }

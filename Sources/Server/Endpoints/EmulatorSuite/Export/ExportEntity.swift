@@ -1,4 +1,4 @@
-// A document as the emulator suite's exports have it: an entity of Cloud Datastore (EntityProto).
+// Encodes documents in the format of the emulator suite's exports: Cloud Datastore entities (EntityProto).
 //
 //     entity: 13 key {13 app, 14 path, 23 database} | 14 property… | 15 raw property… | 16 the path's first element
 //     path: group 1 {2 collection, 3 number or 4 name}…
@@ -6,8 +6,8 @@
 //     value: 1 integer | 2 boolean | 3 text or bytes | 4 double | group 5 {6 latitude, 7 longitude} |
 //            group 12 {13 app, group 14 {15 collection, 16 number or 17 name}…, 23 database}
 //
-// An array is one property for each element; an empty one is a property of its own meaning, before all others. A map is
-// the bytes of an entity without a key. Numeric ids (`__id7__`) are numbers.
+// An array is one property per element. An empty array is a property with a special meaning, before all others. A map
+// is an encoded entity without a key. Numeric ids (`__id7__`) are numbers.
 
 import BlockLog
 import FirestoreModel
@@ -15,7 +15,7 @@ import NIOCore
 
 /// One document of an export.
 struct ExportEntity: Equatable {
-  /// What a property's value stands for, where its form does not tell.
+  /// The type of a property's value, if its encoding does not determine it.
   enum Meaning: UInt64 {
     case timestamp = 7
     case geoPoint = 9
@@ -24,10 +24,10 @@ struct ExportEntity: Equatable {
     case emptyList = 24
   }
 
-  /// The name under which a vector's entity has its elements.
+  /// The name of the property with the elements of a vector.
   static let vectorName = "__vector__"
 
-  /// The id of the database that the document belongs to.
+  /// The id of the document's database.
   var database: String
   var path: ResourcePath
   var fields: MapValue
@@ -36,11 +36,11 @@ struct ExportEntity: Equatable {
     a.database == b.database && a.fields == b.fields && ResourcePath.compare(a.path, b.path) == .same
   }
 
-  /// The record of a document. It is the only one in memory, and is handed on in pieces.
-  /// - Throws: FAILED_PRECONDITION if it would be larger than any reader takes.
+  /// Encodes a document as a record. Only one copy is in memory, and it is passed on in chunks.
+  /// - Throws: FAILED_PRECONDITION if the record would exceed the limit of readers.
   static func record(of name: DocumentName, _ fields: MapValue) throws(FirestoreError) -> WireWriter {
-    // Asked first: that much is not even to be written into memory.
-    if bytes(of: fields, beside: leastBeside) <= BlockLogReader.maximumRecordBytes {
+    // Checked first, so that a record above the limit is not even encoded.
+    if bytes(of: fields, overheadBytes: minimumOverheadBytes) <= BlockLogReader.maximumRecordBytes {
       let entity = writer(of: name, fields)
       if entity.count <= BlockLogReader.maximumRecordBytes { return entity }
     }
@@ -50,41 +50,41 @@ struct ExportEntity: Equatable {
         + "most elements a shorter name.")
   }
 
-  /// What a property takes beside its name and the text of its value, at least and at most.
-  private static let leastBeside = 8
-  private static let mostBeside = 48
+  /// Minimum and maximum bytes of a property in addition to its name and its text.
+  private static let minimumOverheadBytes = 8
+  private static let maximumOverheadBytes = 48
 
-  /// About what a map's properties take.
-  private static func bytes(of fields: MapValue, beside: Int) -> Int {
+  /// The estimated bytes of a map's properties.
+  private static func bytes(of fields: MapValue, overheadBytes: Int) -> Int {
     fields.entries.reduce(0) { sum, entry in
-      let property = entry.key.utf8.count + beside
+      let property = entry.key.utf8.count + overheadBytes
       guard case .array(let elements) = entry.value else {
-        return sum + property + bytes(of: entry.value, beside: beside)
+        return sum + property + bytes(of: entry.value, overheadBytes: overheadBytes)
       }
-      return elements.reduce(sum + property) { $0 + property + bytes(of: $1, beside: beside) }
+      return elements.reduce(sum + property) { $0 + property + bytes(of: $1, overheadBytes: overheadBytes) }
     }
   }
 
-  private static func bytes(of value: Value, beside: Int) -> Int {
+  private static func bytes(of value: Value, overheadBytes: Int) -> Int {
     switch value {
-    case .map(let fields): bytes(of: fields, beside: beside)
+    case .map(let fields): bytes(of: fields, overheadBytes: overheadBytes)
     case .string(let text): text.utf8.count
     case .bytes(let bytes): bytes.count
-    case .vector(let elements): elements.count * (vectorName.utf8.count + beside)
+    case .vector(let elements): elements.count * (vectorName.utf8.count + overheadBytes)
     case .reference(let name): name.path.segments.reduce(0) { $0 + $1.utf8.count }
     default: 0
     }
   }
 
-  /// The bytes of a document's entity.
+  /// Returns the encoded entity of a document.
   static func encode(_ name: DocumentName, _ fields: MapValue) -> [UInt8] {
     Array(writer(of: name, fields).finish().readableBytesView)
   }
 
   private static func writer(of name: DocumentName, _ fields: MapValue) -> WireWriter {
-    // All of it at once, as far as that is known: what grows is copied. Memory that is not written to is not taken.
-    let most = 1024 + bytes(of: fields, beside: mostBeside)
-    var writer = WireWriter(capacity: min(most, BlockLogReader.maximumRecordBytes))
+    // The capacity is reserved at once, since growth copies. Unused pages take no memory.
+    let capacity = 1024 + bytes(of: fields, overheadBytes: maximumOverheadBytes)
+    var writer = WireWriter(capacity: min(capacity, BlockLogReader.maximumRecordBytes))
     let key = writer.begin(13)
     writer.string(13, app(name.database.project))
     let path = writer.begin(14)
@@ -99,7 +99,7 @@ struct ExportEntity: Equatable {
     return writer
   }
 
-  /// How an export names a project.
+  /// The name of a project in exports.
   static func app(_ project: String) -> String { "dev~" + project }
 }
 
@@ -185,12 +185,12 @@ extension WireWriter {
         }
       }
     case .array, .pendingServerTimestamp:
-      // Arrays lie in no array, and no stored document waits for a time.
+      // Arrays do not contain arrays, and stored documents do not contain server timestamps.
       break
     }
   }
 
-  /// An entity without a key.
+  /// Writes an entity without a key.
   private mutating func entity(_ properties: (inout WireWriter) -> Void) {
     let open = begin(3)
     let key = begin(13)

@@ -1,4 +1,4 @@
-// The directories of an export: making, listing, syncing, moving and removing them, and one process's hold on one.
+// Creates, lists, syncs, moves, removes and locks the directories of exports.
 
 #if canImport(Glibc)
   import Glibc
@@ -14,19 +14,19 @@ extension ExportFiles {
     return !path.isEmpty && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Whether something lies there, also a link that leads nowhere.
+  /// Whether a file exists at a path, or a link, even a broken one.
   static func exists(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0
   }
 
-  /// Whether a directory lies there itself, and no link to one.
+  /// Whether a path is a directory, and not a link to one.
   static func isOwnDirectory(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// A path without links.
+  /// Returns a path without links.
   static func realPath(_ path: String) throws(Failure) -> String {
     guard let real = realpath(path, nil) else { throw Failure("open", path) }
     defer { free(real) }
@@ -47,7 +47,7 @@ extension ExportFiles {
     return names.sorted()
   }
 
-  /// Makes a directory and those above it that are missing; each is on disk in the one above it.
+  /// Creates a directory and its missing parents. Each one is synced to the disk in its parent.
   static func makeDirectories(_ path: String) throws(Failure) {
     var above = path.hasPrefix("/") ? "/" : "."
     for part in path.split(separator: "/") {
@@ -61,7 +61,7 @@ extension ExportFiles {
     }
   }
 
-  /// Asks whether ``makeDirectories(_:)`` could make what is missing, without making it.
+  /// Checks whether ``makeDirectories(_:)`` would succeed, without creating anything.
   static func checkMakingDirectories(_ path: String) throws(Failure) {
     let parts = path.split(separator: "/")
     let root = path.hasPrefix("/") ? "/" : "."
@@ -77,23 +77,23 @@ extension ExportFiles {
     }
   }
 
-  /// Asks whether entries of a directory can be made and removed.
+  /// Checks whether entries of a directory can be created and removed.
   static func checkWriting(_ path: String) throws(Failure) {
     guard access(path, W_OK | X_OK) == 0 else { throw Failure("write to", path) }
   }
 
-  /// Puts a directory's entries on disk.
+  /// Syncs a directory's entries to the disk.
   static func syncDirectory(_ path: String) throws(Failure) {
     let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard directory >= 0 else { throw Failure("open", path) }
     defer { close(directory) }
-    // Some file systems have nothing to sync of a directory, and say so.
+    // Some file systems do not support it.
     guard systemSync(directory) == 0 || errno == EINVAL || errno == ENOTSUP else {
       throw Failure("sync", path)
     }
   }
 
-  /// Puts the entries of a directory and of all below it on disk.
+  /// Syncs the entries of a directory and of all directories below it.
   static func syncDirectories(_ path: String) throws(Failure) {
     for name in try names(in: path) where isOwnDirectory("\(path)/\(name)") {
       try syncDirectories("\(path)/\(name)")
@@ -101,16 +101,16 @@ extension ExportFiles {
     try syncDirectory(path)
   }
 
-  /// Moves what lies at a path to another of the same file system, where nothing may lie.
+  /// Moves a file or directory within a file system. The target must not exist.
   static func move(_ path: String, to other: String) throws(Failure) {
     guard !exists(other) else { throw Failure("move \(path) to", other, EEXIST) }
     guard rename(path, other) == 0 else { throw Failure("move \(path) to", other) }
   }
 
-  /// Removes those directories that are there and empty.
+  /// Removes the directories that exist and are empty.
   static func removeEmpty(_ paths: [String]) { for path in paths { rmdir(path) } }
 
-  /// Removes a file, or a directory with all that is below it; links are not followed.
+  /// Removes a file or a directory tree. Links are not followed.
   static func remove(_ path: String) throws(Failure) {
     guard isOwnDirectory(path) else {
       guard unlink(path) == 0 || errno == ENOENT else { throw Failure("remove", path) }
@@ -121,7 +121,7 @@ extension ExportFiles {
   }
 }
 
-/// One process's hold on a directory. The system lets it go when the process ends, in whatever way.
+/// An exclusive lock of one process on a directory. The system releases it when the process ends.
 final class DirectoryLock: Sendable {
   private let descriptor: Int32
 
@@ -129,15 +129,15 @@ final class DirectoryLock: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Lets others have the directory, from before this object has gone.
+  /// Releases the lock, possibly before the object is deallocated.
   func release() { flock(descriptor, LOCK_UN) }
 
-  /// Takes hold of a directory; nil where somebody else has it.
+  /// Locks a directory. Returns nil if another process holds the lock.
   /// - Throws: ``ExportFiles/Failure`` for a directory that cannot be opened.
   static func take(_ path: String) throws(ExportFiles.Failure) -> DirectoryLock? {
     let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ExportFiles.Failure("open", path) }
-    // A file system without locks leaves everybody to their luck.
+    // A file system without locks is used without protection.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
       close(descriptor)
       return nil

@@ -1,7 +1,7 @@
-// The files of an export, by plain system calls. All of it blocks: it runs on threads for that.
+// Reads and writes the files of exports by system calls. All functions block, so they run on separate threads.
 //
-// Invariant: a file that was written is on disk before its descriptor is closed; its directory's entry for it is there
-// once the directory was synced.
+// Invariant: a written file is on disk before its descriptor is closed. Its name is on disk after its directory was
+// synced.
 
 import BlockLog
 import FirestoreModel
@@ -16,25 +16,25 @@ import NIOPosix
 #endif
 
 enum ExportFiles {
-  /// Why a file cannot be used.
+  /// The error of a system call.
   struct Failure: Error {
-    /// What cannot be done, such as `write`.
+    /// The failed action, such as `write`.
     var action: String
     var path: String
     var number: Int32
 
-    /// - Parameter number: the system's number of the error; the last call's, if it is not given.
+    /// - Parameter number: the system's error number; by default that of the last call.
     init(_ action: String, _ path: String, _ number: Int32 = errno) {
       self.action = action
       self.path = path
       self.number = number
     }
 
-    /// What cannot be done with which path, and the system's words for why.
+    /// The action, the path and the system's error text.
     var message: String { "cannot \(action) \(path): \(String(cString: strerror(number)))" }
   }
 
-  /// Runs what blocks on a thread that may, and tells its failures as errors of the database.
+  /// Runs a blocking function on a separate thread, and converts its errors to errors of the database.
   static func blocking<T: Sendable>(
     _ code: StatusCode, _ body: @escaping @Sendable () throws -> T
   ) async throws(FirestoreError) -> T {
@@ -53,7 +53,7 @@ enum ExportFiles {
     }
   }
 
-  /// Writes a whole file, in place of any that is there.
+  /// Writes a complete file, and replaces an existing one.
   static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
     let file = try create(path)
     do {
@@ -65,7 +65,7 @@ enum ExportFiles {
     try finish(file, path)
   }
 
-  /// Begins an empty file; its descriptor is the caller's to finish, or to drop.
+  /// Creates an empty file. The caller must pass its descriptor to `finish` or `drop`.
   static func create(_ path: String) throws(Failure) -> Int32 {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
     guard file >= 0 else { throw Failure("create", path) }
@@ -94,23 +94,24 @@ enum ExportFiles {
     #endif
   }
 
-  /// Closes a file that was written, with all of it on disk.
+  /// Syncs and closes a written file.
   static func finish(_ file: Int32, _ path: String) throws(Failure) {
     let failure = systemSync(file) == 0 ? nil : Failure("sync", path)
     guard close(file) == 0 || failure != nil else { throw Failure("close", path) }
     if let failure { throw failure }
   }
 
-  /// Puts what the system holds of a file on disk.
+  /// Syncs a file to the disk.
   static func systemSync(_ file: Int32) -> Int32 {
     #if canImport(Darwin)
-      // What `fsync` leaves in the drive's own memory there a power cut takes away. Not every file system knows it.
+      // `fsync` may leave data in the drive's cache, which a power cut erases. Not every file system supports this
+      // call.
       if fcntl(file, F_FULLFSYNC) == 0 { return 0 }
     #endif
     return fsync(file)
   }
 
-  /// Closes the descriptor of a file that is of no use any more.
+  /// Closes the descriptor of a file that is no longer needed.
   static func drop(_ file: Int32) { close(file) }
 
   /// The time in microseconds since 1970.
@@ -120,12 +121,12 @@ enum ExportFiles {
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
   }
 
-  /// Bytes of a file from an offset; none at its end.
+  /// Reads bytes of a file from an offset; none at its end.
   static func read(_ path: String, from offset: Int, atMost limit: Int) throws -> [UInt8] {
     try withFile(path, at: offset) { read in try read(limit) }
   }
 
-  /// A whole small file.
+  /// Reads a small file completely.
   static func read(_ path: String, atMost limit: Int) throws -> [UInt8] {
     try withFile(path, at: 0) { read in
       let bytes = try read(limit + 1)
@@ -134,8 +135,8 @@ enum ExportFiles {
     }
   }
 
-  /// The next records of a log, about so many bytes of them; none at its end.
-  /// - Throws: ``BlockLogReader/Damage`` that says where it is, ``Failure``.
+  /// Reads the next records of a log, about `bytes` of them; none at its end.
+  /// - Throws: ``BlockLogReader/Damage`` with the position, ``Failure``.
   static func records(
     of path: String, _ reader: inout BlockLogReader, bytes: Int
   ) throws -> [ExportRecord] {
@@ -158,8 +159,8 @@ enum ExportFiles {
     }
   }
 
-  /// Opens a file for `body`, which is given a function that reads on. Only a plain file: a pipe would be waited for, and
-  /// a device has no end.
+  /// Opens a file for `body`, which receives a function that reads the next bytes. Only regular files are opened: a
+  /// pipe could block, and a device has no end.
   private static func withFile<T>(
     _ path: String, at position: Int, _ body: ((Int) throws -> [UInt8]) throws -> T
   ) throws -> T {

@@ -1,4 +1,4 @@
-// The files of an export that say where its documents are.
+// Encodes and decodes the metadata files of exports, which name the files with documents.
 //
 //     overall, a log of two records: the version, one byte 0x33 | 1 kind {1 {1: 2, 3: 3}, 2 its file, 3 entities, 4 bytes}
 //     kind: 1 {1 the export's name, 2 begin, 3 end, in microseconds} | 2 {1 "", 2 output file}…
@@ -14,10 +14,10 @@ enum ExportMetadata {
   static let kindFile = "all_namespaces_all_kinds.export_metadata"
   static let outputFile = "output-0"
   static let overallSuffix = ".overall_export_metadata"
-  /// Above what names the files of any export.
+  /// Maximum size of a metadata file, in bytes: more than any export needs.
   static let maximumBytes = 4 << 20
 
-  /// The overall file; of an empty export it names nothing.
+  /// Encodes the overall file. That of an empty export names no file.
   static func overall(entities: Int, bytes: Int) -> [UInt8] {
     var writer = WireWriter(capacity: 128)
     if entities > 0 {
@@ -35,7 +35,7 @@ enum ExportMetadata {
     return log.frame([version]) + log.frame(Array(writer.finish().readableBytesView))
   }
 
-  /// The file of the one kind that an export of ours has.
+  /// Encodes the file of the only kind in our exports.
   static func kind(name: String, begin: Int64, end: Int64) -> [UInt8] {
     var writer = WireWriter(capacity: 128)
     let export = writer.begin(1)
@@ -50,7 +50,7 @@ enum ExportMetadata {
     return Array(writer.finish().readableBytesView)
   }
 
-  /// The files of kinds that an overall file names, as they stand there.
+  /// Returns the paths of kinds in an overall file, as stored.
   static func kinds(overall bytes: [UInt8]) throws -> [String] {
     let unsupported = FirestoreError.invalidArgument("Overall export metadata file version not supported")
     var reader = BlockLogReader()
@@ -64,10 +64,10 @@ enum ExportMetadata {
     return try paths(in: record, field: 1)
   }
 
-  /// The files of entities that a kind's file names, as they stand there.
+  /// Returns the paths of output files in a kind's file, as stored.
   static func outputs(kind bytes: [UInt8]) throws -> [String] { try paths(in: bytes, field: 2) }
 
-  /// The texts in field 2 of the messages in a field.
+  /// Returns the strings in field 2 of the messages in a field.
   private static func paths(in bytes: [UInt8], field: Int) throws -> [String] {
     try bytes.withUnsafeBytes { raw in
       var reader = ProtobufReader(raw)

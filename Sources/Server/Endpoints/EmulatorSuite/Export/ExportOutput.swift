@@ -1,20 +1,20 @@
-// The file with an export's documents while it is written.
+// Writes the log with an export's documents.
 //
-// Invariant: of a document's record there is one copy in memory; what of the log waits to be written is bounded.
+// Invariant: one copy of a document's record is in memory, and a bounded part of the log.
 
 import BlockLog
 import FirestoreEngine
 import FirestoreModel
 
-/// A log on its way to a file. All of it blocks.
+/// A log that is being written. All functions block.
 struct ExportOutput: Sendable {
-  /// Bytes of the log from which on they are written.
+  /// Log bytes that are buffered before a write.
   private static let batchBytes = 1 << 20
 
   let file: Int32
   let path: String
   private(set) var log = BlockLogWriter()
-  /// The documents so far.
+  /// The number of documents so far.
   private(set) var count = 0
   private var waiting: [UInt8] = []
 
@@ -24,7 +24,7 @@ struct ExportOutput: Sendable {
   }
 
   /// Appends a document.
-  /// - Throws: FAILED_PRECONDITION for one that has no record, ``ExportFiles/Failure``.
+  /// - Throws: FAILED_PRECONDITION for a document without a record, ``ExportFiles/Failure``.
   mutating func add(_ document: StoredDocument) throws {
     let record = try ExportEntity.record(of: document.name, try document.fields())
     var open = log.begin(record.count)
@@ -35,7 +35,7 @@ struct ExportOutput: Sendable {
     count += 1
   }
 
-  /// Writes what waits.
+  /// Writes the buffer.
   mutating func flush() throws(ExportFiles.Failure) {
     try ExportFiles.append(waiting, to: file, path)
     waiting.removeAll(keepingCapacity: true)

@@ -1,14 +1,15 @@
-// The directory of an export that is read. What its files name may be anything: only what lies in it is opened.
+// Resolves the paths in an export that is imported. The export may contain any path: only files inside its directory
+// are opened.
 
 import FirestoreModel
 
-/// A directory to read an export from.
+/// The directory of an export that is imported.
 struct ExportSource: Sendable {
-  /// Its path, without links.
+  /// Its path without links.
   let root: String
 
-  /// Names a directory that is there.
-  /// - Throws: INVALID_ARGUMENT if there is none.
+  /// Opens an existing directory.
+  /// - Throws: INVALID_ARGUMENT if it does not exist.
   init(_ path: String) throws {
     guard !path.utf8.contains(0), ExportFiles.isDirectory(path) else {
       throw FirestoreError.invalidArgument("Directory \"\(path)\" does not exist.")
@@ -16,11 +17,11 @@ struct ExportSource: Sendable {
     root = try ExportFiles.realPath(path)
   }
 
-  /// The path of something that the export names, without links.
+  /// Resolves a path in the export, without links.
   /// - Parameters:
-  ///   - name: as the export has it.
-  ///   - directory: the directory that it is relative to.
-  /// - Throws: INVALID_ARGUMENT for what lies outside, be it by a link; ``ExportFiles/Failure`` for what is not there.
+  ///   - name: the path as the export contains it.
+  ///   - directory: the directory to which it is relative.
+  /// - Throws: INVALID_ARGUMENT for a path that leads outside, even by a link; ``ExportFiles/Failure`` for a missing file.
   func path(_ name: String, in directory: String) throws -> String {
     let outside = FirestoreError.invalidArgument(
       "The export names a file outside of its directory: \(name.prefix(200))")
@@ -32,7 +33,7 @@ struct ExportSource: Sendable {
     return real
   }
 
-  /// The directory that a path without links lies in.
+  /// The directory of a path without links.
   static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: 0x2F) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])

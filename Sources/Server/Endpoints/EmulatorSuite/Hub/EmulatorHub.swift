@@ -1,21 +1,21 @@
-// The emulators' hub: the port on which tools and test libraries ask where the emulators are.
+// The emulator hub: the port at which tools and test libraries look up the addresses of the emulators.
 
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
 
-/// What the hub tells.
+/// Serves the emulator hub.
 public struct EmulatorHub: GoogleHTTPService {
-  /// An emulator that runs.
+  /// A running emulator.
   public struct Emulator: Sendable {
-    /// Its name among the emulators, such as `firestore`.
+    /// Its name, such as `firestore`.
     public var name: String
-    /// The address that it listens on.
+    /// The address on which it listens.
     public var host: String
     /// Its port.
     public var port: Int
 
-    /// Names an emulator.
+    /// Creates the description of an emulator.
     public init(name: String, host: String, port: Int) {
       self.name = name
       self.host = host
@@ -28,8 +28,8 @@ public struct EmulatorHub: GoogleHTTPService {
   private let version: String
   private let process: Int32
 
-  /// Makes a hub for emulators that run already; it adds itself to them.
-  /// - Parameter suite: their data, for exports; nil for none.
+  /// Creates a hub for running emulators. The hub adds itself to the list.
+  /// - Parameter suite: the emulators' data, for exports; nil for none.
   public init(_ emulators: [Emulator], suite: EmulatorSuite?, version: String, process: Int32) {
     self.emulators = emulators
     self.suite = suite
@@ -37,7 +37,7 @@ public struct EmulatorHub: GoogleHTTPService {
     self.process = process
   }
 
-  /// What the hub's port speaks.
+  /// The protocols of the hub's port.
   public func protocols(_ limits: PortLimits = PortLimits()) -> PortProtocols {
     PortProtocols(http1: http1(limits))
   }
@@ -85,7 +85,7 @@ public struct EmulatorHub: GoogleHTTPService {
     return object
   }
 
-  /// What a hub writes for tools of this machine that look for it: its version, addresses and process.
+  /// Returns the file by which local tools find the hub: its version, addresses and process.
   public static func locator(host: String, port: Int, version: String, process: Int32) -> [UInt8] {
     JSONValue.object([
       "version": .string(version), "origins": .array([.string("http://\(authority(host)):\(port)")]),
@@ -93,7 +93,7 @@ public struct EmulatorHub: GoogleHTTPService {
     ]).json()
   }
 
-  /// A page in a browser may not have data written to a disk.
+  /// A web page must not cause files to be written.
   private func export(_ request: HTTPRequest) async -> HTTPResponse {
     guard request.head.headers.first(name: "origin") == nil else {
       return Self.failed("Export cannot be triggered by external callers.", .forbidden)
@@ -127,7 +127,7 @@ public struct EmulatorHub: GoogleHTTPService {
 }
 
 extension HTTPResponse {
-  /// An object.
+  /// A JSON object.
   fileprivate static func json(_ object: JSONObject, _ status: HTTPResponseStatus = .ok) -> HTTPResponse {
     .json(status, ByteBuffer(bytes: JSONValue.object(object).json()))
   }

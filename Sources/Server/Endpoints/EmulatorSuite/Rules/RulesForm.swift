@@ -1,10 +1,10 @@
-// Whether a text has the form of Firestore's security rules: its words, strings and comments end, its brackets match, and
-// at the top there is a version at most and services, with blocks of `match`, `allow` and `function` inside. What the
-// conditions say is not looked at.
+// Checks the syntax of Firestore security rules without their conditions. Tokens, strings and comments must end, and
+// brackets must match. The top level may contain a version and services, with blocks of `match`, `allow` and
+// `function`.
 
-/// Checks the form of rules.
+/// Checks the syntax of rules.
 struct RulesForm {
-  /// What is wrong, and where: line and column from 1, the offset in bytes from 0.
+  /// A syntax error. Line and column count from 1, the byte offset from 0.
   struct Fault: Equatable, Sendable {
     var line: Int
     var column: Int
@@ -32,9 +32,9 @@ struct RulesForm {
   private var tokens: [Token] = []
   private var next = 0
 
-  /// The first thing that is wrong with a text; nil if nothing is.
+  /// Returns the first syntax error; nil for valid rules.
   static func fault(in text: String) -> Fault? {
-    // A byte-order mark, which some editors begin a file with, is no column and no rule.
+    // Some editors begin a file with a byte-order mark. It is not part of the rules.
     let mark = text.utf8.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
     var form = RulesForm(bytes: Array(text.utf8.dropFirst(mark)))
     do {
@@ -268,7 +268,7 @@ struct RulesForm {
     while let token = take(), token.kind != .punctuation(UInt8(ascii: ";")) {}
   }
 
-  /// Steps over what an opening bracket opens. They match: the scan has seen to that.
+  /// Skips a bracketed block. Brackets match, as the scan checked.
   private mutating func skipBrackets() throws {
     var depth = 0
     repeat {

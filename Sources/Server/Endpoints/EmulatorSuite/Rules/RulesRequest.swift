@@ -1,4 +1,4 @@
-// Loading security rules: the request, the sources that were loaded, and the answer's issues.
+// Requests that load security rules, the stored sources, and the issues of the response.
 
 import FirestoreModel
 import NIOConcurrencyHelpers
@@ -14,7 +14,7 @@ struct FirestoreRulesFile: Sendable, Equatable {
 
 /// The body of `PUT …:securityRules`.
 struct RulesRequest {
-  /// The product's limit for the text of rules, in bytes.
+  /// Firebase's limit for rules, in bytes.
   static let maximumBytes = 256 << 10
 
   private(set) var files: [FirestoreRulesFile] = []
@@ -48,7 +48,7 @@ struct RulesRequest {
   }
 }
 
-/// The rules that were loaded, by project: bounded, the first projects stay.
+/// The loaded rules by project. The number of projects is bounded; the first ones stay.
 final class RulesSources: Sendable {
   private static let maximumProjects = 100
   private let files = NIOLockedValueBox<[String: [FirestoreRulesFile]]>([:])
@@ -59,7 +59,7 @@ final class RulesSources: Sendable {
     }
   }
 
-  /// The sources as an answer; in a report, with what was evaluated of them, which is nothing.
+  /// Returns the sources as a response. A report adds the evaluated expressions, of which there are none.
   func answer(of project: String, isReport: Bool) -> HTTPResponse {
     let files = files.withLockedValue { $0[project] ?? [] }
     let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
@@ -69,7 +69,7 @@ final class RulesSources: Sendable {
   }
 }
 
-/// Something to say about rules, as the emulator says it.
+/// A warning or an error about rules, in the emulator's form.
 struct RulesIssue {
   let body: ByteBuffer
 
@@ -87,6 +87,6 @@ struct RulesIssue {
 }
 
 extension JSONValue {
-  /// The value as text with a line feed behind it.
+  /// The value as a string with a line feed.
   fileprivate var text: String { String(decoding: json(), as: UTF8.self) + "\n" }
 }

@@ -1,28 +1,30 @@
-// All data of an emulator as one directory, the emulator suite's own: what its hub, `--import` and `--export-on-exit` write
-// and read.
+// Exports and imports all data of an emulator in the directory format of the Firebase emulator suite. The hub,
+// `--import` and `--export-on-exit` use it.
 //
 //     firebase-export-metadata.json
 //     firestore_export/firestore_export.overall_export_metadata …   the project's default database
-//     database_export/<namespace>.json                              each Realtime Database that holds something
-//     other_databases/<n>/<n>.overall_export_metadata …             Firestore's others that hold something: ours alone
+//     database_export/<namespace>.json                              each Realtime Database with data
+//     other_databases/<n>/<n>.overall_export_metadata …             other Firestore databases with data: ours alone
 //
-// Invariants: what a directory holds is replaced once a whole export lies beside it, and only where it holds an export, or
-// nothing; each database is shown in one state, the databases one after the other.
+// Invariants
+//   1. The contents of a directory are replaced only after a complete export exists next to them, and only if they are an
+//      export or empty.
+//   2. Each database is exported in one consistent state, one database after another.
 
 public import FirestoreEngine
 import FirestoreModel
 public import Logging
 public import RealtimeEngine
 
-/// Why an emulator's data was not exported or imported, in words for whoever asked.
+/// The reason why data was not exported or imported, as a text for the user.
 public struct EmulatorSuiteError: Error, Sendable, CustomStringConvertible {
-  /// What is wrong, where, and what is allowed.
+  /// The text: the error, its place, and the allowed values.
   public var description: String
 }
 
 /// Exports and imports an emulator's data.
 public struct EmulatorSuite: Sendable {
-  /// An emulator whose data can be exported.
+  /// A product whose data can be exported.
   public enum Product: String, Sendable, CaseIterable {
     /// Cloud Firestore.
     case firestore
@@ -41,13 +43,13 @@ public struct EmulatorSuite: Sendable {
   private let database: DatabaseName
   private let version: String
   private let log: Logger
-  private let turn = ExportTurn()
+  private let lock = ExportLock()
 
-  /// Makes the suite of two engines.
+  /// Creates the suite of two engines.
   /// - Parameters:
-  ///   - realtime: the Realtime Database; nil where it is not served.
-  ///   - project: whose default database is the export's Firestore.
-  ///   - version: the server's version, as exports name it.
+  ///   - realtime: the Realtime Database; nil if it is not served.
+  ///   - project: the project whose default database becomes the export's Firestore database.
+  ///   - version: the server's version, which exports contain.
   public init(
     firestore: FirestoreEngine, realtime: RealtimeEngine?, project: String, version: String, log: Logger
   ) {
@@ -62,31 +64,31 @@ public struct EmulatorSuite: Sendable {
 
   // MARK: Export
 
-  /// Writes all data to a directory, in the place of an export that is there.
+  /// Writes all data to a directory, and replaces an existing export.
   /// - Parameters:
-  ///   - path: made if it is missing; one that holds something else than an export is refused.
-  ///   - targets: the products by name; nil for all. Names of emulators that do not run here are left out.
+  ///   - path: the directory, which is created if necessary. A directory with other contents is rejected.
+  ///   - targets: the products by name; nil for all. Names of emulators that do not run are ignored.
   /// - Throws: ``EmulatorSuiteError``.
   public func export(to path: String, targets: [String]? = nil) async throws(EmulatorSuiteError) {
     let products = products.filter { targets?.contains($0.rawValue) ?? true }
     guard !products.isEmpty else {
       throw EmulatorSuiteError(description: "No running emulators support import/export.")
     }
-    await turn.take()
+    await lock.lock()
     do throws(EmulatorSuiteError) {
       try await export(products, to: path)
     } catch {
-      await turn.give()
+      await lock.unlock()
       throw error
     }
-    await turn.give()
+    await lock.unlock()
     log.notice(
       "the emulators' data was exported",
       metadata: ["path": "\(path)", "targets": "\(products.map(\.rawValue).joined(separator: ","))"])
   }
 
-  /// Asks whether an export to a directory could be made now, without making anything.
-  /// - Throws: ``EmulatorSuiteError`` for a path that ``export(to:targets:)`` would refuse.
+  /// Checks whether an export to a directory is possible, without creating anything.
+  /// - Throws: ``EmulatorSuiteError`` for a path that ``export(to:targets:)`` would reject.
   public func checkExport(to path: String) async throws(EmulatorSuiteError) {
     do throws(FirestoreError) {
       try await ExportFiles.blocking(.failedPrecondition) { try ExportDirectory.check(path) }
@@ -110,7 +112,7 @@ public struct EmulatorSuite: Sendable {
         let written = metadata
         try await ExportFiles.blocking(.internalError) { try directory.replace(with: written) }
       } catch {
-        await directory.abandon()
+        await directory.discard()
         throw error
       }
     } catch {
@@ -123,7 +125,7 @@ public struct EmulatorSuite: Sendable {
   ) async throws(FirestoreError) {
     try await exports.export(database, to: directory, as: Self.firestorePath)
     metadata.firestore = "\(Self.firestorePath)/\(Self.firestorePath)\(ExportMetadata.overallSuffix)"
-    // Every name that anybody ever asked an emulator for is a database.
+    // In an emulator, every requested name is a database.
     var others: [DatabaseName] = []
     for name in try await firestore.databaseNames() where name != database {
       if try await !exports.isEmpty(name) { others.append(name) }
@@ -142,11 +144,10 @@ public struct EmulatorSuite: Sendable {
 
   // MARK: Import
 
-  /// Reads a directory that the emulator suite or a server like this one exported, or the directory of one of
-  /// Firestore's own exports, or one with JSON files of the Realtime Database: documents are set beside those that are
-  /// there, a Realtime Database is replaced.
-  /// - Parameter mayBeMissing: whether a directory that is missing or empty holds nothing, instead of being refused.
-  /// - Throws: ``EmulatorSuiteError`` for what is not there or cannot be read.
+  /// Imports a directory. It may be an export of this server, of the emulator suite or of Firestore alone, or contain
+  /// JSON files of the Realtime Database. Documents are added to existing ones; a Realtime Database is replaced.
+  /// - Parameter mayBeMissing: whether a missing or empty directory counts as an empty export.
+  /// - Throws: ``EmulatorSuiteError`` for a directory that is missing or cannot be read.
   public func load(from path: String, mayBeMissing: Bool = false) async throws(EmulatorSuiteError) {
     do throws(FirestoreError) {
       let found = try await ExportFiles.blocking(.invalidArgument) {
@@ -176,15 +177,15 @@ public struct EmulatorSuite: Sendable {
     var read: Set<String> = []
     for (database, name) in files {
       let path = try await ExportFiles.blocking(.invalidArgument) { try source.path(name, in: source.root) }
-      // A file for a database: what is read is bounded by what lies there, whatever names it.
+      // A file is imported once, so that the files bound the work, however often the manifest names them.
       guard read.insert(path).inserted else {
         throw .invalidArgument("The export names \(path) for more than one database.")
       }
-      try await exports.load(path, in: source, into: database)
+      try await exports.importDatabase(path, in: source, into: database)
     }
     if let directory = manifest.database {
       if products.contains(.database) {
-        try await realtime.load(directory, in: source)
+        try await realtime.importDatabases(directory, in: source)
       } else {
         log.warning("the Realtime Databases of the import are left out: none is served here")
       }

@@ -1,16 +1,17 @@
-// What an export leaves in its directory that is killed on its way, and how it is put right by whoever comes next.
+// Recovers a directory after an interrupted export. An export uses these folders:
 //
-//     .hearth-export-<32 hexadecimal digits>.staged   being written: of no use without its end
-//     .hearth-export-<32 hexadecimal digits>.old      what was in the directory, on its way out
-//     .hearth-export-<32 hexadecimal digits>.new      whole, on its way in: from now on it is what counts
+//     .hearth-export-<32 hexadecimal digits>.staged   being written: useless until it is complete
+//     .hearth-export-<32 hexadecimal digits>.old      the previous contents, before their removal
+//     .hearth-export-<32 hexadecimal digits>.new      complete, before it is moved into place: it is now the valid export
 //
-// Invariants: where the manifest is, everything is in its place, and what lies in the folders is of no use; nothing else
-// than such folders is ever removed, and nothing that lies in the way is replaced.
+// Invariants
+//   1. If the manifest exists, the export is complete and the folders are useless.
+//   2. Only such folders are removed, and existing files are never overwritten.
 
 import FirestoreModel
 
 extension ExportDirectory {
-  /// A folder that an export makes in its directory.
+  /// A folder that an export creates in its directory.
   enum Folder: String {
     case staged
     case old
@@ -19,12 +20,12 @@ extension ExportDirectory {
     private static let prefix = ".hearth-export-"
     private static let digits = 32
 
-    /// What sets the folders of one export apart from those of another.
+    /// A random id that distinguishes the folders of two exports.
     static var newID: String {
       (0..<digits).map { _ in String(Int.random(in: 0..<16), radix: 16) }.joined()
     }
 
-    /// What the folder of this name is; nil for a name that no export gives.
+    /// Returns the type of a folder by its name; nil for any other name.
     init?(of name: String) {
       guard name.hasPrefix(Self.prefix) else { return nil }
       let parts = name.dropFirst(Self.prefix.count).split(separator: ".", omittingEmptySubsequences: false)
@@ -37,8 +38,8 @@ extension ExportDirectory {
     func path(_ id: String, in directory: String) -> String { "\(directory)/\(Self.prefix)\(id).\(rawValue)" }
   }
 
-  /// Puts a directory right that nobody exports to: what an export left there takes its place if that is empty, and is
-  /// removed if not.
+  /// Recovers a directory to which no process exports. A complete export in a folder is moved into place if the
+  /// directory is empty, otherwise removed.
   static func recover(_ directory: String) throws {
     let names = try ExportFiles.names(in: directory)
     let folders = try folders(of: directory)
@@ -59,8 +60,8 @@ extension ExportDirectory {
     for folder in folders { try ExportFiles.remove(folder.path) }
   }
 
-  /// Puts a directory right that is to be read. One without our folders is not touched, nor one that somebody exports to
-  /// at the moment, whose export is whole as long as it has its manifest.
+  /// Recovers a directory before it is read. Without such folders it is not changed. During another process's export
+  /// it is not changed either: that export is complete as long as its manifest exists.
   static func recoverForReading(_ directory: String) throws {
     guard try !folders(of: directory).isEmpty else { return }
     let isWhole = ExportFiles.exists("\(directory)/\(ExportManifest.fileName)")
@@ -69,12 +70,12 @@ extension ExportDirectory {
       throw isHeld(directory)
     }
     try withExtendedLifetime(lock) {
-      // An export that can be read is read, also from a disk that cannot be written to.
+      // A complete export is read even from a read-only disk.
       do { try recover(directory) } catch { if !isWhole { throw error } }
     }
   }
 
-  /// Whether a directory holds an export or nothing, or will once it is put right.
+  /// Whether a directory contains an export or nothing, after recovery.
   static func holdsExport(_ directory: String) throws -> Bool {
     let names = try ExportFiles.names(in: directory)
     if names.contains(ExportManifest.fileName) || names.allSatisfy({ Folder(of: $0) != nil }) { return true }

@@ -1,11 +1,12 @@
-// A directory on its way to hold an export: everything is written beside what it holds, and takes its place at the end.
+// Replaces the contents of a directory by a new export atomically. The new export is written to a folder inside the
+// directory, so that the directory may be a mount point, and then moved into place. The manifest comes last: a
+// directory with a manifest is complete.
 //
-// Inside the directory, not next to it, so that one that is mounted can be replaced, too. The manifest comes last: a
-// directory that has it is whole.
-//
-// Invariants: one process at a time replaces what a directory holds; at every moment a power cut, or the end of the
-// process, leaves the old export or the new one whole, be it in a folder of ours, from where the next one to come puts it
-// back (`ExportDirectory+Recovery.swift`); whoever is told that an export is there has it on disk.
+// Invariants
+//   1. One process at a time replaces the contents of a directory.
+//   2. At every moment, a power cut or the end of the process leaves the old or the new export complete, possibly in a
+//      folder from which the next export recovers it (`ExportDirectory+Recovery.swift`).
+//   3. An export is on disk before its caller is notified.
 
 import FirestoreModel
 
@@ -21,11 +22,11 @@ struct ExportDirectory: Sendable {
   private let path: String
   private let lock: DirectoryLock
   private let id: String
-  /// Where the export is written.
+  /// The folder in which the export is written.
   let staging: String
 
-  /// Makes the directory, if it is missing, puts right what an export left there that did not end, and makes room.
-  /// - Throws: INVALID_ARGUMENT or FAILED_PRECONDITION for one that may not be replaced.
+  /// Creates the directory if necessary, recovers it after an interrupted export, and creates the folder.
+  /// - Throws: INVALID_ARGUMENT or FAILED_PRECONDITION if its contents must not be replaced.
   init(_ path: String) throws {
     try Self.checkKind(of: path)
     try ExportFiles.makeDirectories(path)
@@ -52,7 +53,7 @@ struct ExportDirectory: Sendable {
     }
   }
 
-  /// The path without links of a directory that is there and may be replaced.
+  /// Returns the path without links of an existing directory whose contents may be replaced.
   private static func realPath(of path: String) throws -> String {
     let real = try ExportFiles.realPath(path)
     let here = try ExportFiles.realPath(".")
@@ -70,8 +71,8 @@ struct ExportDirectory: Sendable {
         + "another directory, or empty this one.")
   }
 
-  /// Asks whether an export to a path could be made, without making anything.
-  /// - Throws: as ``init(_:)``; what shows only when it is made, such as a full disk, is not seen.
+  /// Checks whether an export to a path is possible, without creating anything.
+  /// - Throws: the errors of ``init(_:)``, except those that only writing reveals, such as a full disk.
   static func check(_ path: String) throws {
     try checkKind(of: path)
     guard ExportFiles.exists(path) else { return try ExportFiles.checkMakingDirectories(path) }
@@ -84,7 +85,8 @@ struct ExportDirectory: Sendable {
     .failedPrecondition("Another process is exporting to \(path). Wait for it, or choose another directory.")
   }
 
-  /// Puts the export into the place of what was there, which comes back if that fails. Returns once it is on disk.
+  /// Replaces the directory's contents by the export. The old contents are restored if that fails. Returns when the
+  /// export is on disk.
   /// - Throws: FAILED_PRECONDITION for an export that could not be read again.
   func replace(with manifest: ExportManifest) throws {
     let text = manifest.json
@@ -104,20 +106,20 @@ struct ExportDirectory: Sendable {
         try ExportFiles.syncDirectory(path)
         try Self.moveAway(names, from: path, to: old)
       }
-      // From here on the new export is the one that is put in place whatever happens.
+      // From here on, recovery completes the replacement.
       try ExportFiles.move(staging, to: new)
       try ExportFiles.syncDirectory(path)
       try Self.moveExport(from: new, to: path)
     } catch {
-      takeBack(old, new)
+      undo(old, new)
       throw FirestoreError.internalError("The export in \(path) could not be replaced: \(error.message)")
     }
     for folder in [old, new] { try? ExportFiles.remove(folder) }
     lock.release()
   }
 
-  /// Undoes as much of a replacement as can be undone; what cannot, the next one to come puts right.
-  private func takeBack(_ old: String, _ new: String) {
+  /// Undoes a failed replacement as far as possible. Recovery does the rest.
+  private func undo(_ old: String, _ new: String) {
     do throws(ExportFiles.Failure) {
       if ExportFiles.exists(new) {
         let written = try ExportFiles.names(in: path).filter { Folder(of: $0) == nil }
@@ -130,7 +132,7 @@ struct ExportDirectory: Sendable {
     } catch {}
   }
 
-  /// Moves what an export has, its manifest first: without it, what still lies there passes for no export.
+  /// Moves an export away, its manifest first. Without the manifest, the remaining files are not an export.
   private static func moveAway(
     _ names: [String], from source: String, to target: String
   ) throws(ExportFiles.Failure) {
@@ -138,14 +140,14 @@ struct ExportDirectory: Sendable {
     try move(names.filter { $0 != ExportManifest.fileName }, from: source, to: target)
   }
 
-  /// Moves an export to where it is to be found, its manifest last.
+  /// Moves an export into place, its manifest last.
   static func moveExport(from source: String, to target: String) throws(ExportFiles.Failure) {
     let names = try ExportFiles.names(in: source)
     try move(names.filter { $0 != ExportManifest.fileName }, from: source, to: target)
     try move(names.filter { $0 == ExportManifest.fileName }, from: source, to: target)
   }
 
-  /// Moves files between two directories. Returns once that is on disk, in the one where they arrive first.
+  /// Moves files between two directories. Returns when the first of them to receive files is on disk.
   private static func move(
     _ names: [String], from source: String, to target: String
   ) throws(ExportFiles.Failure) {
@@ -155,8 +157,8 @@ struct ExportDirectory: Sendable {
     try ExportFiles.syncDirectory(source)
   }
 
-  /// Removes what was written so far.
-  func abandon() async {
+  /// Removes the files that were written so far.
+  func discard() async {
     _ = try? await ExportFiles.blocking(.internalError) { [staging, lock] in
       defer { lock.release() }
       try ExportFiles.remove(staging)

@@ -1,18 +1,19 @@
-// `firebase-export-metadata.json`: which parts an export has, and where they lie in its directory.
+// Reads and writes `firebase-export-metadata.json`, the list of an export's parts and their paths.
 //
 //     {"version": …, "firestore": {"version": …, "path": "firestore_export",
 //       "metadata_file": "firestore_export/firestore_export.overall_export_metadata"},
 //      "database": {"version": …, "path": "database_export"},
 //      "hearth": {"databases": [{"database": "projects/p/databases/d", "metadata_file": …}]}}
 //
-// The last member is ours: the suite's own exports hold one Firestore database, and its importer reads past the member.
+// The last member is ours: exports of the emulator suite contain one Firestore database. The suite's importer ignores
+// it.
 
 import FirestoreModel
 import RealtimeModel
 
-/// What an export's directory holds.
+/// The contents of an export's directory.
 struct ExportManifest: Sendable {
-  /// A Firestore database beside the project's default one.
+  /// A Firestore database other than the project's default one.
   struct Other: Sendable {
     var database: String
     var file: String
@@ -20,23 +21,23 @@ struct ExportManifest: Sendable {
 
   static let fileName = "firebase-export-metadata.json"
   private static let known: Set<String> = ["version", "firestore", "database", "hearth"]
-  /// The longest that is read, and so that is written: some hundred thousand databases.
+  /// Maximum size of a manifest, in bytes: room for some hundred thousand databases.
   static let maximumBytes = 16 << 20
 
   var version: String
-  /// The `.overall_export_metadata` of the project's default database.
+  /// The path of the default database's `.overall_export_metadata`.
   var firestore: String?
   /// The directory with a JSON file for each Realtime Database.
   var database: String?
   var others: [Other] = []
-  /// Parts of emulators that are not here.
+  /// Parts of emulators that this server does not have.
   var unknown: [String] = []
 
-  /// The manifest of an export that is being written.
+  /// Creates the manifest of a new export.
   init(version: String) { self.version = version }
 
-  /// What a directory holds: by its manifest, or, without one, as a bare export of one product.
-  /// - Throws: INVALID_ARGUMENT, or a failure to read a file.
+  /// Reads the manifest of a directory. Without a manifest, the directory may be the export of one product.
+  /// - Throws: INVALID_ARGUMENT, or the error of a file that cannot be read.
   init(_ source: ExportSource) throws {
     let names = try ExportFiles.names(in: source.root)
     if names.contains(Self.fileName) {
@@ -79,7 +80,7 @@ struct ExportManifest: Sendable {
     unknown = root.members.map(\.key).filter { !Self.known.contains($0) }
   }
 
-  /// The manifest's text.
+  /// The manifest as JSON.
   var json: [UInt8] {
     var root: JSONObject = ["version": .string(version)]
     if let firestore {

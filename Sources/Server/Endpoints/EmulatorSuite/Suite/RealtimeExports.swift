@@ -1,4 +1,4 @@
-// Realtime Databases as files: one JSON text a namespace, with priorities, written and read a piece at a time.
+// Exports and imports Realtime Databases: one JSON file per namespace, with priorities, written and read in chunks.
 
 import FirestoreModel
 import Logging
@@ -6,13 +6,13 @@ import RealtimeEngine
 import RealtimeModel
 
 struct RealtimeExports: Sendable {
-  private static let pieceBytes = 256 << 10
+  private static let chunkBytes = 256 << 10
 
-  /// Nil where no Realtime Database is served.
+  /// Nil if the Realtime Database is not served.
   let engine: RealtimeEngine?
   let log: Logger
 
-  /// Writes every namespace that holds something to `directory/<namespace>.json`.
+  /// Writes every namespace with data to `directory/<namespace>.json`.
   func export(to directory: String) async throws(FirestoreError) {
     guard let engine else { return }
     do {
@@ -24,16 +24,16 @@ struct RealtimeExports: Sendable {
         let file = try await ExportFiles.blocking(.internalError) { try ExportFiles.create(path) }
         var failure: (any Error)?
         do {
-          while let (piece, _) = try await export.next() {
-            try await ExportFiles.blocking(.internalError) { try ExportFiles.append(piece, to: file, path) }
+          while let (chunk, _) = try await export.next() {
+            try await ExportFiles.blocking(.internalError) { try ExportFiles.append(chunk, to: file, path) }
           }
         } catch {
           failure = error
         }
-        // The descriptor is closed whatever came before.
-        let isWhole = failure == nil
+        // The descriptor is closed after success and after an error.
+        let isComplete = failure == nil
         try await ExportFiles.blocking(.internalError) {
-          if isWhole { try ExportFiles.finish(file, path) } else { ExportFiles.drop(file) }
+          if isComplete { try ExportFiles.finish(file, path) } else { ExportFiles.drop(file) }
         }
         if let failure { throw failure }
       }
@@ -42,9 +42,9 @@ struct RealtimeExports: Sendable {
     }
   }
 
-  /// Puts the value of every `directory/<namespace>.json` into the place of what the namespace holds. Where the manifest
-  /// lies in that directory, it is no namespace's.
-  func load(_ directory: String, in source: ExportSource) async throws(FirestoreError) {
+  /// Replaces the value of each namespace by the contents of `directory/<namespace>.json`. A manifest in that
+  /// directory is not a namespace.
+  func importDatabases(_ directory: String, in source: ExportSource) async throws(FirestoreError) {
     guard let engine else { return }
     let files = try await ExportFiles.blocking(.invalidArgument) {
       let real = try source.path(directory, in: source.root)
@@ -64,12 +64,12 @@ struct RealtimeExports: Sendable {
         var offset = 0
         while true {
           let position = offset
-          let piece = try await ExportFiles.blocking(.invalidArgument) {
-            try ExportFiles.read(path, from: position, atMost: Self.pieceBytes)
+          let chunk = try await ExportFiles.blocking(.invalidArgument) {
+            try ExportFiles.read(path, from: position, atMost: Self.chunkBytes)
           }
-          if piece.isEmpty { break }
-          offset += piece.count
-          try await writing.add(piece)
+          if chunk.isEmpty { break }
+          offset += chunk.count
+          try await writing.add(chunk)
         }
         try await writing.finish()
         log.info("a Realtime Database was imported", metadata: ["file": "\(path)", "bytes": "\(offset)"])
