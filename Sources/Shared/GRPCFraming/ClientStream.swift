@@ -123,7 +123,7 @@ public struct GRPCClientStream: Sendable {
     guard let trailers else { return nil }
     phase = .ended
     var status = Self.status(of: trailers)
-    if parser.holdsPartialMessage, status.code == .ok {
+    if parser.hasPartialMessage, status.code == .ok {
       status = GRPCStatus(.internal, "The answer ended within a message.")
     }
     return .end(status, trailers)

@@ -39,7 +39,7 @@ public struct GRPCMessageParser: Sendable {
   }
 
   /// Whether bytes of a message that is not complete are held.
-  public var holdsPartialMessage: Bool { pending.map { $0.readableBytes > 0 } ?? false }
+  public var hasPartialMessage: Bool { pending.map { $0.readableBytes > 0 } ?? false }
 
   /// The number of bytes held.
   public var bufferedBytes: Int { pending?.readableBytes ?? 0 }

@@ -14,7 +14,7 @@ public struct GRPCServerStream: Sendable {
     /// A whole request message.
     case message(ByteBuffer)
     /// A whole request message, compressed as the request's head says.
-    case packedMessage(ByteBuffer)
+    case compressedMessage(ByteBuffer)
     /// A message of so many bytes, as its prefix says, which is more than the limit. It is the last event: the rest of the
     /// request is dropped as it comes.
     case oversizedMessage(Int)
@@ -82,7 +82,7 @@ public struct GRPCServerStream: Sendable {
   }
 
   /// Drops what has come of the request and was not delivered, and whatever is still to come.
-  public mutating func dropRest() {
+  public mutating func discardRequest() {
     request = .delivered
     parser = GRPCMessageParser()
   }
@@ -93,15 +93,15 @@ public struct GRPCServerStream: Sendable {
     guard answer != .finished, request == .open || request == .halfClosed else { return nil }
     switch try parser.nextFrame() {
     case .message(let message): return .message(message)
-    case .packed(let message): return .packedMessage(message)
+    case .packed(let message): return .compressedMessage(message)
     case .oversized(let length):
-      dropRest()
+      discardRequest()
       return .oversizedMessage(length)
     case nil: break
     }
     guard request == .halfClosed else { return nil }
     request = .delivered
-    guard !parser.holdsPartialMessage else {
+    guard !parser.hasPartialMessage else {
       throw GRPCStatus(.internal, "The request ended within a message.")
     }
     return .halfClose

@@ -119,7 +119,7 @@ extension Ruleset {
   fileprivate var json: JSONValue {
     let (seconds, rest) = createdAt.quotientAndRemainder(dividingBy: 1_000)
     let created = Timestamp(seconds: seconds, nanoseconds: Int32(rest) * 1_000_000)
-    return .object(["id": .string(id), "createdAt": .string(created.text), "source": .string(source)])
+    return .object(["id": .string(id), "createdAt": .string(created.rfc3339), "source": .string(source)])
   }
 }
 

@@ -25,7 +25,7 @@ public struct MessageAssembler: Sendable {
   private enum State: Sendable {
     case idle
     case assembling(remaining: Int, bytes: [UInt8])
-    case discarding(remaining: Int, number: RequestNumber)
+    case discarding(remaining: Int, number: RequestNumberScanner)
   }
 
   private var state = State.idle
@@ -50,8 +50,8 @@ public struct MessageAssembler: Sendable {
     case .idle:
       if frame.isEmpty { return .nothing }
       guard let count = Self.count(frame) else { return .message }
-      if count > MessageSplitter.maximumPieces {
-        state = .discarding(remaining: count, number: RequestNumber())
+      if count > MessageSplitter.maximumFrames {
+        state = .discarding(remaining: count, number: RequestNumberScanner())
       } else if count > 0 {
         state = .assembling(remaining: count, bytes: [])
       }
@@ -67,7 +67,7 @@ public struct MessageAssembler: Sendable {
     _ frame: UnsafeRawBufferPointer, to bytes: inout [UInt8], remaining: Int
   ) -> Received {
     if bytes.count + frame.count > maximumBytes {
-      var number = RequestNumber()
+      var number = RequestNumberScanner()
       bytes.withUnsafeBytes { number.scan($0) }
       return discard(frame, number, remaining: remaining)
     }
@@ -78,7 +78,7 @@ public struct MessageAssembler: Sendable {
   }
 
   private mutating func discard(
-    _ frame: UnsafeRawBufferPointer, _ number: RequestNumber, remaining: Int
+    _ frame: UnsafeRawBufferPointer, _ number: RequestNumberScanner, remaining: Int
   ) -> Received {
     var number = number
     number.scan(frame)

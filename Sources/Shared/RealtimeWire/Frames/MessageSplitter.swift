@@ -6,7 +6,7 @@ public enum MessageSplitter {
   /// The most UTF-16 units in one piece.
   public static let pieceLength = 16_384
   /// The most pieces that every peer understands a count of.
-  public static let maximumPieces = 9_999
+  public static let maximumFrames = 9_999
 
   /// The pieces of a message as ranges of its bytes, in order.
   ///
@@ -18,7 +18,7 @@ public enum MessageSplitter {
   ///   - length: the most UTF-16 units in one piece.
   ///   - maximum: the most pieces.
   public static func pieces(
-    of message: UnsafeRawBufferPointer, length: Int = pieceLength, maximum: Int = maximumPieces
+    of message: UnsafeRawBufferPointer, length: Int = pieceLength, maximum: Int = maximumFrames
   ) -> [Range<Int>]? {
     if message.count <= length { return [0..<message.count] }
     var pieces: [Range<Int>] = []
@@ -39,7 +39,7 @@ public enum MessageSplitter {
   }
 
   /// Whether a message has no more pieces than a peer takes.
-  public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumPieces) -> Bool {
+  public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumFrames) -> Bool {
     // A character has at least as many bytes as units, and a piece lacks at most half a pair.
     message.count <= (pieceLength - 1) * maximum || pieces(of: message, maximum: maximum) != nil
   }

@@ -26,7 +26,7 @@ extension ClientMessage {
   /// The number of the request that a message is, even if what it asks cannot be read, or, where the number stands before
   /// it, its end is missing.
   public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
-    var number = RequestNumber()
+    var number = RequestNumberScanner()
     number.scan(bytes)
     return number.value
   }

@@ -6,7 +6,7 @@
 // all that was opened is closed, and nothing follows.
 
 /// Looks for the number of the request that a message is.
-public struct RequestNumber: Sendable {
+public struct RequestNumberScanner: Sendable {
   /// The object whose members are being read.
   private enum Place: Sendable {
     case start, message, request, end

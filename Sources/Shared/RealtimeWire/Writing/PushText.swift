@@ -4,7 +4,7 @@
 public import RealtimeModel
 
 /// A push of data but for the number of the query it goes to.
-public struct PushText: Sendable {
+public struct PushEncoder: Sendable {
   /// The message up to where the number of a query would stand.
   public let bytes: [UInt8]
 

@@ -82,9 +82,9 @@ extension ServerPush {
   /// The message as its bytes.
   public func json() -> [UInt8] {
     switch self {
-    case .data(let path, let data, let tag): PushText(data: data, at: path).message(tag: tag)
-    case .merge(let path, let children, let tag): PushText(merge: children, at: path).message(tag: tag)
-    case .rangeMerge(let path, let ranges, let tag): PushText(ranges: ranges, at: path).message(tag: tag)
+    case .data(let path, let data, let tag): PushEncoder(data: data, at: path).message(tag: tag)
+    case .merge(let path, let children, let tag): PushEncoder(merge: children, at: path).message(tag: tag)
+    case .rangeMerge(let path, let ranges, let tag): PushEncoder(ranges: ranges, at: path).message(tag: tag)
     case .cancel(let path, let queryText):
       Self.message("c") { (writer: inout JSONWriter) in
         writer.key("p")

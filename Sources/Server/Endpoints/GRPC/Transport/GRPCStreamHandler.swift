@@ -177,9 +177,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       while reading, unpacking == nil, let event = try stream.next() {
         switch (phase, event) {
         case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
-        case (.duplex, .packedMessage(let packed)):
+        case (.duplex, .compressedMessage(let packed)):
           if let message = try unpack(packed) { try takeUnpacked(message) }
-        case (.collecting, .packedMessage(let packed)):
+        case (.collecting, .compressedMessage(let packed)):
           try take(packed)
           requestIsPacked = true
         case (_, .oversizedMessage(let bytes)): try refuse(bytes)
@@ -207,7 +207,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func refuse(_ bytes: Int?) throws(GRPCStatus) {
     let refusal = connection.methods.oversized(bytes)
     guard case .duplex(let call) = phase else { throw refusal }
-    stream.dropRest()
+    stream.discardRequest()
     call.receive(refusal: refusal)
   }
 
