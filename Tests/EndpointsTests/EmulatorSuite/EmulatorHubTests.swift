@@ -4,7 +4,7 @@ import HearthServer
 import RealtimeModel
 import Testing
 
-@Suite("The emulators' hub", .timeLimit(.minutes(10)))
+@Suite("Emulator hub", .timeLimit(.minutes(10)))
 struct EmulatorHubTests {
   private func run(_ body: (FirestoreTestServer, Int) async throws -> Void) async throws {
     try await FirestoreTestServer.serving {
@@ -14,7 +14,7 @@ struct EmulatorHubTests {
     }
   }
 
-  @Test("it lists the emulators with their addresses, itself among them")
+  @Test("the hub lists the emulators and itself with their addresses")
   func emulators() async throws {
     try await run { server, port in
       let reply = try await RESTClient.request(
@@ -32,7 +32,7 @@ struct EmulatorHubTests {
     }
   }
 
-  @Test("it says who it is, and answers what test libraries ask of it")
+  @Test("the hub returns its description, and serves the requests of test libraries")
   func root() async throws {
     try await run { _, port in
       let root = try await RESTClient.request(port, "GET", "/").json
@@ -47,7 +47,7 @@ struct EmulatorHubTests {
     }
   }
 
-  @Test("a hub's port that is in use gives way, unless it was asked for; production has no hub")
+  @Test("the hub picks another port if the default is in use; production has no hub")
   func ports() async throws {
     try await run { _, port in
       try await FirestoreTestServer.serving {

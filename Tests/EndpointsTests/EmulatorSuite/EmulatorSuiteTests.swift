@@ -6,9 +6,9 @@ import HearthServer
 import RealtimeModel
 import Testing
 
-@Suite("The emulator suite's data", .timeLimit(.minutes(2)))
+@Suite("Emulator suite exports", .timeLimit(.minutes(2)))
 struct EmulatorSuiteTests {
-  @Test("exports to one directory at once all succeed, and what lies there is whole")
+  @Test("concurrent exports to one directory succeed, and the result is complete")
   func atOnce() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -27,7 +27,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("what the hub exports is laid out as the Firebase CLI lays it out, and is read at the next start")
+  @Test("an export of the hub has the Firebase CLI's layout, and is imported at the next start")
   func exportAndImport() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -58,7 +58,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("databases that requests named, and that hold nothing, are left out of an export")
+  @Test("an export omits empty databases")
   func emptyDatabases() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -79,7 +79,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("the bare export of one product is read, too")
+  @Test("the export of a single product is imported")
   func bare() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -103,7 +103,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("an export takes the place of another, and of nothing else")
+  @Test("an export replaces another export, and nothing else")
   func replacing() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -139,7 +139,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("with an export at the end, the next start goes on where this one ended")
+  @Test("with an export on exit, the next start has the same data")
   func exportOnExit() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -158,7 +158,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("a place where no export can be made at the end stops the start, and nothing is changed there")
+  @Test("an unusable export-on-exit directory stops the start, and is not changed")
   func exportNowhere() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     let files = FileManager.default
@@ -186,7 +186,7 @@ struct EmulatorSuiteTests {
     #expect(try files.contentsOfDirectory(atPath: path).sorted() == ["data", "thesis.txt"])
   }
 
-  @Test("a directory for the export at the end is made at the end, with those above it")
+  @Test("the directory of an export on exit is created at the exit, with its parents")
   func exportSomewhere() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -202,7 +202,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("what cannot be imported stops the start, and says what is wrong")
+  @Test("an invalid import stops the start with its reason")
   func refusals() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -231,7 +231,7 @@ struct EmulatorSuiteTests {
       }.contains("--emulator"))
   }
 
-  @Test("a namespace may be called as the manifest is, and the manifest is never taken for a namespace")
+  @Test("a namespace may have the manifest's name, and the manifest is never imported as a namespace")
   func namedAsManifest() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -258,7 +258,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("an export that cannot be written says which path, what failed and why, in words of its own")
+  @Test("the error of a failed export has the path, the action and the reason")
   func failures() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -273,7 +273,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("tools find the hub by its locator file, as long as the server runs")
+  @Test("the hub's locator file exists while the server runs")
   func locator() async throws {
     let project = "demo-\(UUID().uuidString)"
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hub-\(project).json")

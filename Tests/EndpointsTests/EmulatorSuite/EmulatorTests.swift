@@ -8,7 +8,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("The emulator's interface", .timeLimit(.minutes(10)))
+@Suite("Emulator HTTP interface", .timeLimit(.minutes(10)))
 struct EmulatorTests {
   private let clear = "/emulator/v1/" + FirestoreTestServer.documents
 
@@ -23,7 +23,7 @@ struct EmulatorTests {
     .map(String.init) ?? []
   }
 
-  @Test("a database is cleared with everything below, and no other; an unknown one is no error")
+  @Test("clearing a database deletes its documents only; an unknown database is not an error")
   func clearing() async throws {
     try await FirestoreTestServer.serving { server in
       let other = "projects/demo-test/databases/Other"
@@ -42,7 +42,7 @@ struct EmulatorTests {
   }
 
   @Test(
-    "a subtree is cleared: a document with what is below it, or a collection",
+    "clearing a path deletes a document with its subcollections, or a collection",
     arguments: [
       ("/a/b", ["a/c", "x/y"]), ("/a", ["x/y"]), ("/a/b/sub", ["a/b", "a/c", "x/y"]), ("/none", []),
     ])
@@ -55,7 +55,7 @@ struct EmulatorTests {
     }
   }
 
-  @Test("listeners see all documents go in one snapshot, whoever holds a transaction open")
+  @Test("listeners receive a cleared database as one snapshot, also during a transaction")
   func listeners() async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit((0..<50).map { .set("c/d\($0)", [:]) })
@@ -126,7 +126,7 @@ struct EmulatorTests {
   @Test("rules may begin with a byte-order mark")
   func markedRules() { #expect(RulesForm.fault(in: "\u{FEFF}" + Self.valid) == nil) }
 
-  @Test("rules of good form are accepted, and it is said that they are not enforced")
+  @Test("valid rules are accepted with the warning that they are not enforced")
   func acceptedRules() async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest("PUT", rules, body(Self.valid))
@@ -141,7 +141,7 @@ struct EmulatorTests {
   }
 
   @Test(
-    "rules of bad form are refused with the place, or told as an issue where errors are to be ignored",
+    "invalid rules are rejected with their position, or reported if errors are ignored",
     arguments: [
       (
         "service cloud.firestore { match /a/{b} { allow read: if; } }",
@@ -172,7 +172,7 @@ struct EmulatorTests {
   }
 
   @Test(
-    "a body without files is refused",
+    "a request without files is rejected",
     arguments: ["", "{}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"])
   func noRules(body: String) async throws {
     try await FirestoreTestServer.serving { server in
@@ -181,7 +181,7 @@ struct EmulatorTests {
     }
   }
 
-  @Test("damaged rules never crash the check of their form")
+  @Test("damaged rules never crash the syntax check")
   func damage() {
     var random = SystemRandomNumberGenerator()
     let sample = Array(Self.valid.utf8)
@@ -200,7 +200,7 @@ struct EmulatorTests {
     #expect(RulesForm.fault(in: Self.valid) == nil)
   }
 
-  @Test("databases spring into being by their names, and know nothing of each other")
+  @Test("databases are created by their names and are independent")
   func databases() async throws {
     try await FirestoreTestServer.serving { server in
       let names = [

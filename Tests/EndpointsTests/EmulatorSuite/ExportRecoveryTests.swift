@@ -14,7 +14,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite("Exports that did not end", .timeLimit(.minutes(5)))
+@Suite("Recovery of interrupted exports", .timeLimit(.minutes(5)))
 struct ExportRecoveryTests {
   private static let manifest = "firebase-export-metadata.json"
   private static let id = "0123456789abcdef0123456789abcdef"
@@ -111,7 +111,7 @@ struct ExportRecoveryTests {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
 
-  @Test("wherever an export is killed, what is read next is whole, and nothing is left behind")
+  @Test("after a kill at any point, an import reads a complete export and removes the remains")
   func importing() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
@@ -129,7 +129,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("wherever an export is killed, the next takes its place, and nothing is left behind")
+  @Test("after a kill at any point, the next export replaces the remains")
   func exporting() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
@@ -145,7 +145,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("what only looks like a folder of an export stays, and nothing in the way is replaced")
+  @Test("foreign folders stay, and existing files are not overwritten")
   func foreign() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
@@ -181,7 +181,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("what another process is exporting to is left to it")
+  @Test("a directory to which another process exports is not changed")
   func held() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }

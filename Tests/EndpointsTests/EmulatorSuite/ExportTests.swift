@@ -52,7 +52,7 @@ struct ExportTests {
     } ?? []
   }
 
-  @Test("random documents are what they were after an export and an import")
+  @Test("random documents survive an export and an import")
   func roundTrip() async throws {
     var random = RandomValues(seed: 3)
     for _ in 0..<400 {
@@ -67,7 +67,7 @@ struct ExportTests {
     }
   }
 
-  @Test("zeros keep their signs")
+  @Test("the sign of zero survives")
   func zeros() throws {
     let zeros = [-0.0, 0.0, -0.0]
     let fields: MapValue = ["a": .array(zeros.map { .double($0) }), "d": .double(-0.0), "v": .vector(zeros)]
@@ -75,7 +75,7 @@ struct ExportTests {
     #expect(try ExportEntity(ExportEntity.encode(name, fields), into: "demo-test").fields == fields)
   }
 
-  @Test("an entity has the bytes that the emulator writes")
+  @Test("entities have the official emulator's encoding")
   func bytes() throws {
     let name = DocumentName(database: Self.database, path: ResourcePath(["c", "__id7__", "d", "x"]))
     let entity = ExportEntity.encode(try #require(name), ["e": .array([]), "n": .array([1, .null])])
@@ -97,7 +97,7 @@ struct ExportTests {
 
   private static func length(_ hexadecimal: String) -> String { hex([UInt8(hexadecimal.utf8.count / 2)]) }
 
-  @Test("a database that is exported, cleared and imported is what it was, also when it is large")
+  @Test("a database survives an export, a clear and an import, also a large one")
   func exportAndImport() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -125,7 +125,7 @@ struct ExportTests {
     }
   }
 
-  @Test("an export from Windows, whose paths have the slashes of that system, is read")
+  @Test("an export with backslashes in its paths is imported")
   func windows() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -144,7 +144,7 @@ struct ExportTests {
     }
   }
 
-  @Test("an empty database is one file")
+  @Test("the export of an empty database is one file")
   func empty() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -155,7 +155,7 @@ struct ExportTests {
     }
   }
 
-  @Test("an export that is damaged anywhere is refused, and nothing of it is written")
+  @Test("a damaged export is rejected, and nothing of it is imported")
   func damage() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -189,7 +189,7 @@ struct ExportTests {
     }
   }
 
-  @Test("what cannot be exported or imported is refused with the emulator's words")
+  @Test("errors of exports and imports have the official emulator's texts")
   func refusals() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -214,7 +214,7 @@ struct ExportTests {
     }
   }
 
-  @Test("records of every length around a block's end are read as they were written")
+  @Test("records of every length around the end of a block survive")
   func blocks() throws {
     for length in [0, 1, 32_754, 32_755, 32_761, 32_762, 70_000] {
       let records = [[UInt8](repeating: 1, count: length), [2], [], [UInt8](repeating: 3, count: 40_000)]
@@ -231,7 +231,7 @@ struct ExportTests {
     }
   }
 
-  @Test("a log that ends where no header fits any more ends there", arguments: 0...8)
+  @Test("a log may end where no header fits", arguments: 0...8)
   func endOfBlock(room: Int) throws {
     var writer = BlockLogWriter()
     let record = [UInt8](
@@ -256,7 +256,7 @@ struct ExportTests {
     }
   }
 
-  @Test("the checksum is Castagnoli's")
+  @Test("the checksum is CRC-32C")
   func checksum() {
     // "123456789" has 0xE3069283; the mask is LevelDB's.
     let crc: UInt32 = 0xE306_9283

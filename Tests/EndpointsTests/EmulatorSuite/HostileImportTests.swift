@@ -17,7 +17,7 @@ import Testing
   import Darwin
 #endif
 
-@Suite("Imports of hostile exports", .timeLimit(.minutes(5)))
+@Suite("Hostile imports", .timeLimit(.minutes(5)))
 struct HostileImportTests {
   private static let manifest = "firebase-export-metadata.json"
   private static let metadata = "firestore_export/firestore_export.overall_export_metadata"
@@ -55,7 +55,7 @@ struct HostileImportTests {
     #expect(refusal.contains(word), "\(refusal)", sourceLocation: sourceLocation)
   }
 
-  @Test("a manifest that names what is outside, missing or no text is refused")
+  @Test("a manifest with paths outside of the export, missing files or other types is rejected")
   func manifests() async throws {
     try await withExport { path, stranger in
       let outside = "outside of its directory"
@@ -103,7 +103,7 @@ struct HostileImportTests {
     }
   }
 
-  @Test("links that lead outside are not followed, those that stay inside are")
+  @Test("links are followed inside of the export only")
   func links() async throws {
     try await withExport { path, stranger in
       let files = FileManager.default
@@ -144,7 +144,7 @@ struct HostileImportTests {
     }
   }
 
-  @Test("pipes are not waited for, directories not read as files, and no file is read beyond its limit")
+  @Test("pipes and directories are not read as files, and every file has a size limit")
   func kindsOfFiles() async throws {
     try await withExport { path, _ in
       let files: [(name: String, pipe: String, directory: String, gigantic: String)] = [
@@ -174,7 +174,7 @@ struct HostileImportTests {
     }
   }
 
-  @Test("files with documents that lead outside, or name the same over and over")
+  @Test("output files outside of the export are rejected, and repeated ones are imported once")
   func entityFiles() async throws {
     try await withExport { path, stranger in
       func metadata(_ kinds: [String]) -> Data {

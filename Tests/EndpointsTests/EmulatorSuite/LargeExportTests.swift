@@ -13,7 +13,7 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Exports of large documents", .timeLimit(.minutes(5)))
+@Suite("Large exports", .timeLimit(.minutes(5)))
 struct LargeExportTests {
   private static let database = DatabaseName(project: "demo-test", database: "(default)")
   private static let metadata = "firestore_export/firestore_export.overall_export_metadata"
@@ -34,7 +34,7 @@ struct LargeExportTests {
     return FirestoreEngine(store: store, policy: EmulatorPolicy(), options: options)
   }
 
-  @Test("documents whose index entries are too many for one commit are imported in several")
+  @Test("documents with too many index entries for one commit are imported in several")
   func manyEntries() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -78,7 +78,7 @@ struct LargeExportTests {
     try await small.close()
   }
 
-  @Test("a document whose record is many times as large is imported, too")
+  @Test("a document with a record many times its size is imported")
   func longName() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -101,7 +101,7 @@ struct LargeExportTests {
     }
   }
 
-  @Test("an array inside a map of an array is read in one go, however long it is")
+  @Test("a long array in a map in an array is decoded in linear time")
   func longArray() throws {
     let elements = [Value](repeating: true, count: 200_000)
     let inner: MapValue = [
@@ -112,7 +112,7 @@ struct LargeExportTests {
     #expect(entity.fields == fields)
   }
 
-  @Test("a record goes to its log in pieces of any size as it does whole")
+  @Test("a record may be appended in parts of any size")
   func pieces() throws {
     let name = String(repeating: "f", count: 1500)
     let map: MapValue = [name: .array([Value](repeating: true, count: 100)), "t": "text", "e": .array([])]
@@ -143,7 +143,7 @@ struct LargeExportTests {
     #expect(open.count == expected.count && whole.count == expected.count)
   }
 
-  @Test("a document that no reader could take is refused by name, before it is written into memory")
+  @Test("a document whose record exceeds the limit is rejected before it is encoded")
   func gigantic() throws {
     let maps = Array(repeating: Value.map(MapValue()), count: 1_500_000)
     let fields: MapValue = ["m": .map(MapValue([(String(repeating: "f", count: 1500), Value.array(maps))]))]
@@ -153,7 +153,7 @@ struct LargeExportTests {
       error?.code == .failedPrecondition && error?.message.contains("c/huge") == true)
   }
 
-  @Test("an export whose manifest no import would read takes nobody's place")
+  @Test("an export with an oversized manifest does not replace the old export")
   func longManifest() throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -171,7 +171,7 @@ struct LargeExportTests {
     #expect(try ExportManifest(ExportSource(path)).version == "2")
   }
 
-  @Test("a record of more than can be stored is refused while it is read, with its file and place")
+  @Test("an oversized record is rejected during decoding, with its file and position")
   func tooMuch() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -12,7 +12,7 @@ import Testing
 struct RESTLimitTests {
   private let tooBig = "Data to write exceeds the maximum size that can be modified with a single request."
 
-  @Test("a body that does not come, or comes drop by drop, is answered 408")
+  @Test("a body that does not arrive, or arrives byte by byte, gets 408")
   func slowBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .seconds(1)
@@ -40,7 +40,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a body that comes at a fair rate may take longer than the deadline")
+  @Test("a body at a sufficient rate may exceed the deadline")
   func fairBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .milliseconds(200)
@@ -62,7 +62,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a head that never ends is answered 408 and cut off, also the second one of a connection")
+  @Test("an incomplete head gets 408 and ends the connection, also after another request")
   func slowHead() async throws {
     var port = PortLimits()
     port.requestHeadTimeout = .seconds(2)
@@ -76,7 +76,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a body that is announced too large is refused before it is sent")
+  @Test("a request that announces a large body is rejected before the body")
   func announced() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -87,7 +87,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("who sends too much reads why, although there was more to send")
+  @Test("a client that sends too much can read the error")
   func tooMuch() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 100_000
@@ -108,7 +108,7 @@ struct RESTLimitTests {
     }
   }
 
-  @Test("a shallow read answers with no more than any other")
+  @Test("a shallow read has the same response limit")
   func shallow() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 10_000
@@ -133,7 +133,7 @@ struct RESTLimitTests {
     try await store.close()
   }
 
-  @Test("a connection holds no more of bodies than its budget")
+  @Test("the bodies of a connection's requests stay within their limit")
   func budget() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionBodyBytes = 50_000

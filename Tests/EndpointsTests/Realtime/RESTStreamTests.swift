@@ -30,7 +30,7 @@ struct RESTStreamTests {
 
   private func text(_ node: Node) -> String { String(decoding: node.json(.export), as: UTF8.self) }
 
-  @Test("a whole database goes in and comes out, by length and in chunks", arguments: [false, true])
+  @Test("a database is imported and exported, with a length and in chunks", arguments: [false, true])
   func wholeDatabase(isChunked: Bool) async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let node = tree(1_500)
@@ -78,7 +78,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("the head of a large value has no byte of a body behind it, and the next request is answered")
+  @Test("a HEAD of a large value has no body, and the next request is served")
   func head() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
@@ -97,7 +97,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("over HTTP/1.0 the end of the connection ends an answer, also where it was to be kept")
+  @Test("over HTTP/1.0 the end of the connection ends the response")
   func oldVersion() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
@@ -113,7 +113,7 @@ struct RESTStreamTests {
   }
 
   @Test(
-    "what is written while it arrives stores what it would store whole, also where names come again",
+    "a body that is written while it arrives stores the same value, also with repeated names",
     arguments: [
       #"{"p":{"a":1,"a":null,".priority":5},"r":1}"#,
       #"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#,
@@ -143,7 +143,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a file in a form is written like the body of a PUT, small or large, at a path and at the root")
+  @Test("a file in a form is written like the body of a PUT, whatever its size and path")
   func form() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let type = "Content-Type: multipart/form-data; boundary=----f1"
@@ -172,7 +172,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a form is read the same in pieces of any size")
+  @Test("a form may arrive in chunks of any size")
   func formInPieces() throws {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
@@ -192,7 +192,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("what is larger than one write may be says that it is an import, or is refused")
+  @Test("a value above the write limit is rejected unless the request is an import")
   func limit() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(1_500))
@@ -206,7 +206,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body that turns out wrong is answered at once, with the place, and nothing of it stays")
+  @Test("an invalid body gets an error with its position immediately, and nothing of it is stored")
   func wrong() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
@@ -218,7 +218,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a body that breaks off leaves what was there")
+  @Test("an interrupted body changes nothing")
   func brokenOff() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
@@ -234,7 +234,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("listeners are told an import, others write meanwhile, requests behind it are answered after it")
+  @Test("during an import others can write; listeners receive it, and pipelined requests follow it")
   func beside() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(500))
@@ -252,7 +252,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("who does not read an export is given up, and the state it held is released")
+  @Test("an unread export is cancelled, and its state is released")
   func unread() async throws {
     var port = PortLimits()
     port.answerTimeout = .milliseconds(300)

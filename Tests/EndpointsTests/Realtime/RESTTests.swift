@@ -46,7 +46,7 @@ struct RESTTests {
 
   private static func error(_ text: String) -> String { "{\n  \"error\" : \"\(text)\"\n}\n" }
 
-  @Test("each method does what it says and answers with the body the product sends")
+  @Test("each method has its effect and Firebase's response")
   func methods() async throws {
     try await play([
       .init("GET", "/a.json", is: 200, "null"),
@@ -66,7 +66,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("an update whose key names nothing is refused, and leaves the location as it is")
+  @Test("an update with an empty key is rejected and changes nothing")
   func emptyUpdateKeys() async throws {
     func refused(_ column: Int) -> String {
       Self.error(
@@ -86,7 +86,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a post makes a push id and names it")
+  @Test("a POST creates a push id and returns it")
   func post() async throws {
     try await RealtimeTestServer.run { server in
       var names: [String] = []
@@ -99,7 +99,7 @@ struct RESTTests {
     }
   }
 
-  @Test("priorities and server values are written; plain output leaves priorities out, export shows them")
+  @Test("priorities and server values are written; only format=export returns priorities")
   func exportFormat() async throws {
     try await play([
       .init(
@@ -115,7 +115,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a shallow read takes a key without quotes as one also where it reads as a number or the like")
+  @Test("a shallow read accepts an unquoted key, also one that looks like a number")
   func bareKeys() async throws {
     let read = "/l.json?shallow=true"
     try await play([
@@ -139,7 +139,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("print, shallow, callback and download shape the output")
+  @Test("print, shallow, callback and download change the output")
   func output() async throws {
     try await play([
       .init("PUT", "/a.json?print=silent", #"{"x":{"y":1},"z":2}"#, is: 204, ""),
@@ -195,7 +195,7 @@ struct RESTTests {
     }
   }
 
-  @Test("bad queries are refused with the product's words")
+  @Test("invalid queries get Firebase's errors")
   func badQueries() async throws {
     let missing = Self.error("orderBy must be defined when other query parameters are defined")
     try await play([
@@ -214,7 +214,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("without an index a query is refused by name")
+  @Test("a query without an index is rejected with the index's name")
   func noIndex() async throws {
     let error = Self.error(
       #"Index not defined, add \".indexOn\": \"due\", for path \"/notes\", to the rules"#)
@@ -234,7 +234,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("ETags: hash of the value, null_etag for nothing, conditions on reading and writing")
+  @Test("ETags are value hashes or null_etag, and conditions apply to reads and writes")
   func etags() async throws {
     try await RealtimeTestServer.run { server in
       let absent = try await server.rest("GET", "/e.json", headers: ["X-Firebase-ETag: true"])
@@ -269,7 +269,7 @@ struct RESTTests {
     }
   }
 
-  @Test("bad paths, keys and bodies are refused with the product's words")
+  @Test("invalid paths, keys and bodies get Firebase's errors")
   func badInput() async throws {
     let path = Self.error("Invalid path: Invalid token in path")
     let json = Self.error("Invalid data; couldn't parse JSON object, array, or value.")
@@ -300,7 +300,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a database that has not been given to everyone answers strangers with 401")
+  @Test("a database without open rules returns 401 to anonymous clients")
   func unauthenticated() async throws {
     let denied = Self.error("Permission denied")
     try await play(
@@ -318,7 +318,7 @@ struct RESTTests {
       ], policy: ProductionPolicy(), authentication: .refuseAll)
   }
 
-  @Test("the emulator's owner is known by header and by parameter, and may be somebody else")
+  @Test("the emulator's owner token works in a header and a parameter, and may act as a user")
   func credentials() async throws {
     try await play(
       [
@@ -333,7 +333,7 @@ struct RESTTests {
       ], policy: ProductionPolicy())
   }
 
-  @Test("where everything is everybody's, nobody has to say who they are to list the databases")
+  @Test("with open rules, databases are listed without a credential")
   func databases() async throws {
     try await play([
       .init("PUT", "/a.json", "1"),
@@ -343,7 +343,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("scripts of any origin may ask, and preflights say what for")
+  @Test("scripts of any origin may send requests, and preflights list the methods")
   func crossOrigin() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(
@@ -390,7 +390,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a value too large for one answer is refused, on the socket without closing it")
+  @Test("a value above the response limit is an error, and the WebSocket stays open")
   func largeAnswer() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.responseBytes = 1000
@@ -410,7 +410,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a body beyond the limit is refused without being kept")
+  @Test("a body above the limit is rejected without being stored")
   func largeBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 1000

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Realtime Database over HTTP/2", .timeLimit(.minutes(10)))
 struct RealtimeHTTP2Tests {
-  @Test("many requests share a connection, event streams too")
+  @Test("requests and event streams share a connection")
   func requests() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await HTTP2Client.open(server.port.port)
@@ -25,7 +25,7 @@ struct RealtimeHTTP2Tests {
   }
 
   @Test(
-    "the bodies of a connection's requests share a budget; what goes beyond is refused, the rest is served")
+    "the bodies of a connection's requests share a limit; only requests above it are rejected")
   func bodyBudget() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionBodyBytes = 100_000
@@ -54,7 +54,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("a body that does not come is answered in the end, and holds up no other stream")
+  @Test("an incomplete body gets an error and does not delay other streams")
   func slowBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .seconds(3)
@@ -73,7 +73,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("an event stream whose reader stops is cut off, and no other stream waits for it")
+  @Test("an event stream with a stopped reader is closed and does not delay other streams")
   func slowReader() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 1_000_000
@@ -106,7 +106,7 @@ struct RealtimeHTTP2Tests {
     }
   }
 
-  @Test("draining ends event streams, and what has just been asked")
+  @Test("a drain ends event streams and new requests")
   func draining() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await HTTP2Client.open(server.port.port)

@@ -21,7 +21,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rules are served as they were written, comments and all, or as plain JSON, and outlive the process's memory"
+    "rules are returned as written, with comments, or as plain JSON, also after a restart"
   )
   func rules() async throws {
     try await RealtimeTestServer.run { server in
@@ -50,7 +50,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Rules that would refuse nothing are taken without a warning")
+  @Test("open rules are accepted without a warning")
   func openRules() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(
@@ -60,14 +60,14 @@ struct SettingsTests {
     }
   }
 
-  @Test("Rules may begin with a byte-order mark")
+  @Test("rules may begin with a byte-order mark")
   func byteOrderMark() throws {
     #expect(try RulesFile(Array(("\u{FEFF}" + Self.text).utf8)).text == Self.text)
     let error = #expect(throws: RulesError.self) { try RulesFile(Array("\u{FEFF}{x".utf8)) }
     #expect(error?.description.hasPrefix("1:2: ") == true, "\(String(describing: error))")
   }
 
-  @Test("Bad rules are answered with their places and leave those before in force; a dry run changes nothing")
+  @Test("invalid rules are rejected with their positions and change nothing, like a dry run")
   func badRules() async throws {
     try await RealtimeTestServer.run { server in
       let rules = "/.settings/rules.json"
@@ -87,7 +87,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Settings are for administrators")
+  @Test("settings require an administrator")
   func access() async throws {
     try await RealtimeTestServer.run { server in
       for target in ["/.settings/rules.json", "/.settings/defaultWriteSizeLimit.json"] {
@@ -108,7 +108,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("What is not there, or not yet, is refused by name")
+  @Test("unknown and unsupported settings are rejected by name")
   func unknown() async throws {
     try await RealtimeTestServer.run { server in
       for (method, target, status, text) in [
@@ -130,7 +130,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("The class of writes and the checking of triggers are kept")
+  @Test("the class of write sizes and strict trigger validation are stored")
   func values() async throws {
     try await RealtimeTestServer.run { server in
       for (name, before, value, after) in [
@@ -150,7 +150,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rulesets are stored under ids; the one that is labelled stable replaces the rules, at once and durably")
+    "rulesets are stored under ids; the stable label activates one, durably")
   func rulesets() async throws {
     try await RealtimeTestServer.run { server in
       func ask(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
@@ -205,7 +205,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Bad rulesets, labels of what is not there, and strangers change nothing; the oldest rulesets go")
+  @Test("invalid rulesets, labels and credentials change nothing; the oldest rulesets are removed")
   func badRulesets() async throws {
     try await RealtimeTestServer.run { server in
       let (rulesets, labels) = ("/.settings/rulesets.json?ns=demo", "/.settings/ruleset_labels.json?ns=demo")
@@ -241,7 +241,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Function triggers are kept and told, and nobody is made believe that they run")
+  @Test("function triggers are stored and listed as not executed")
   func functionTriggers() async throws {
     try await RealtimeTestServer.run { server in
       let target = "/.settings/functionTriggers.json?ns=demo"
@@ -277,7 +277,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("A write beyond its class, or the database's, is refused and changes nothing")
+  @Test("a write above its class of sizes is rejected and changes nothing")
   func writeSizeLimit() async throws {
     try await RealtimeTestServer.run { server in
       let most = 100_000
@@ -309,7 +309,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("A read that takes longer than its timeout is refused")
+  @Test("a read beyond its timeout is an error")
   func timeout() async throws {
     try await RealtimeTestServer.run { server in
       let database = try await server.engine.database("127")

@@ -41,7 +41,7 @@ struct UnknownNameTests {
     #expect(try await eventually { server.engine.openCount == 0 }, "\(server.engine.openCount) are open")
   }
 
-  @Test("refused REST requests with thousands of names leave no database, on disk or in memory")
+  @Test("rejected REST requests for thousands of names create no database, on disk or in memory")
   func rest() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       let requests = (0..<Self.count).map { index -> (String, String, String) in
@@ -59,7 +59,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("sockets to thousands of names, whose requests are refused, leave no database")
+  @Test("rejected WebSocket requests for thousands of names create no database")
   func sockets() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -87,7 +87,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("an emulator creates a database with its first write, not when it is asked for or told nonsense")
+  @Test("an emulator creates a database with its first write, not with a read or an invalid request")
   func emulator() async throws {
     try await RealtimeTestServer.run { server in
       let requests = (0..<300).map { index -> (String, String, String) in
@@ -126,7 +126,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("writers that race to bring one name into being end up in one database", arguments: 0..<5)
+  @Test("concurrent first writes to a name create one database", arguments: 0..<5)
   func race(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -144,7 +144,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("without --emulator no refused call over gRPC or REST leaves a database in the directory")
+  @Test("without --emulator rejected calls create no database")
   func production() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

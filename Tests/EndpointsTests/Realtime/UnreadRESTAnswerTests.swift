@@ -18,7 +18,7 @@ private final class CountingPolicy: AccessPolicy {
   }
 }
 
-@Suite("Answers of REST that nobody reads", .timeLimit(.minutes(10)))
+@Suite("Unread REST responses", .timeLimit(.minutes(10)))
 struct UnreadRESTAnswerTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
@@ -34,7 +34,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("a pipelined request waits until the answer before it was flushed, and all are answered in the end")
+  @Test("a pipelined request waits until the previous response was flushed")
   func pipelined() async throws {
     let policy = CountingPolicy()
     try await RealtimeTestServer.run(policy: policy) { server in
@@ -63,7 +63,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("a peer that reads nothing of an answer is closed, and nobody else")
+  @Test("only a client that does not read its response is disconnected")
   func deadline() async throws {
     var port = PortLimits()
     port.answerTimeout = .milliseconds(500)
@@ -84,7 +84,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("over HTTP/2 a connection that owes reading is refused more, until it has read")
+  @Test("over HTTP/2 a connection with too many unread responses gets errors until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
@@ -111,7 +111,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("over HTTP/2 a stream that is not read is reset, and its connection goes on")
+  @Test("over HTTP/2 an unread stream is reset, and its connection stays open")
   func deadlineOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
@@ -132,7 +132,7 @@ struct UnreadRESTAnswerTests {
     }
   }
 
-  @Test("who has finished sending is answered all that was asked, and then closed", arguments: [1, 2, 20])
+  @Test("a half-closed client gets all responses and is then disconnected", arguments: [1, 2, 20])
   func halfClosed(count: Int) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -146,7 +146,7 @@ struct UnreadRESTAnswerTests {
   }
 
   @Test(
-    "a half-closed peer that asked nothing, or for something that lasts, is closed",
+    "a half-closed client without a request, or with a lasting one, is disconnected",
     arguments: [
       ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
       ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Endpoints
 
-@Suite("Bodies that are taken while they arrive", .timeLimit(.minutes(1)))
+@Suite("Body queue", .timeLimit(.minutes(1)))
 struct BodyQueueTests {
-  @Test("What has come in small pieces is taken as one, in order, up to what one piece may have")
+  @Test("small chunks are merged in order, up to the maximum chunk size")
   func coalesces() async throws {
     let queue = BodyQueue(resume: {})
     let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
