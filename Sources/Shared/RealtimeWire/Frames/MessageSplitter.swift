@@ -17,7 +17,7 @@ public enum MessageSplitter {
   ///   - message: well-formed UTF-8.
   ///   - length: the most UTF-16 units in one piece.
   ///   - maximum: the most pieces.
-  public static func pieces(
+  public static func frames(
     of message: UnsafeRawBufferPointer, length: Int = pieceLength, maximum: Int = maximumFrames
   ) -> [Range<Int>]? {
     if message.count <= length { return [0..<message.count] }
@@ -41,6 +41,6 @@ public enum MessageSplitter {
   /// Whether a message has no more pieces than a peer takes.
   public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumFrames) -> Bool {
     // A character has at least as many bytes as units, and a piece lacks at most half a pair.
-    message.count <= (pieceLength - 1) * maximum || pieces(of: message, maximum: maximum) != nil
+    message.count <= (pieceLength - 1) * maximum || frames(of: message, maximum: maximum) != nil
   }
 }
