@@ -47,7 +47,7 @@ struct EmbeddedStoreTests {
       let store = try await EmbeddedStore.open(directory: scratch.path)
       let database = try await store.database(named: "a", history: .activeReadersOnly)
       for byte in UInt8(0)..<20 {
-        database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
+        database.execute(validating: nil, { try $0.set([byte], [byte]) }, completion: { _ in })
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<2 { group.addTask { try await store.close() } }
