@@ -1,4 +1,4 @@
-// Base64 against RFC 4648's test vectors, and against itself.
+// Base64: the test vectors of RFC 4648, round trips, and invalid input.
 
 import Testing
 

@@ -1,4 +1,4 @@
-// The emulators' hub: where tools and test libraries ask what runs.
+// The emulator hub, at which tools and test libraries look up the emulators.
 
 import HearthServer
 import RealtimeModel

@@ -1,4 +1,4 @@
-// All data of an emulator as one directory: by the hub, at the start and at the end, as the Firebase CLI has it done.
+// Exports and imports of all emulator data: by the hub, at the start and on exit, in the Firebase CLI's layout.
 
 import FirestoreProtobuf
 import Foundation
@@ -176,7 +176,7 @@ struct EmulatorSuiteTests {
       let refusal = await FirestoreTestServer.refusal { $0.exportOnExit = place }
       #expect(refusal.contains(word) && refusal.contains(" (--export-on-exit)"), "\(place): \(refusal)")
     }
-    // The directory of the server's own data.
+    // The directory of the server's data.
     let data = "\(path)/data"
     let refusal = await FirestoreTestServer.refusal {
       $0.storage = .directory(data)
@@ -244,7 +244,7 @@ struct EmulatorSuiteTests {
       let found = try await server.realtime("GET", target)
       #expect(found == #"{"database":{"path":"x"}}"#)
     }
-    // Beside the namespaces, by whatever name for its own directory.
+    // Without its manifest, the namespaces' directory may have any name.
     try FileManager.default.removeItem(atPath: "\(path)/database_export/firebase-export-metadata.json")
     try Data("7".utf8).write(to: URL(fileURLWithPath: "\(path)/database_export/other.json"))
     for name in [".", "./", "././"] {

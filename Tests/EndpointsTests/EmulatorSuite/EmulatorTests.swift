@@ -1,4 +1,4 @@
-// What only an emulator serves on the Firestore port: clearing, and the administration of rules.
+// The emulator's own paths on the Firestore port: clearing databases, and security rules.
 
 import FirestoreProtobuf
 import HearthServer
@@ -84,7 +84,7 @@ struct EmulatorTests {
     }
   }
 
-  /// What a stream says up to the next point at which it is consistent and has said anything.
+  /// Returns the responses of a stream up to the next consistent snapshot that is not empty.
   private static func snapshot(_ call: GRPCTestCall) async throws -> [Proto.Listened] {
     var seen: [Proto.Listened] = []
     while true {
@@ -157,7 +157,7 @@ struct EmulatorTests {
       ("'open", "L1:1 Missing the end of a string."),
       ("/* open", "L1:1 Missing the end of a comment."), ("", "L1:1 Missing 'service cloud.firestore'."),
       ("nonsense", "L1:1 Unexpected text outside of a service."),
-      // A byte-order mark is no column.
+      // A byte-order mark does not count as a column.
       ("\u{FEFF}nonsense", "L1:1 Unexpected text outside of a service."),
     ])
   func refusedRules(text: String, message: String) async throws {

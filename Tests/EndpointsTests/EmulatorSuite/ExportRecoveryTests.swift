@@ -1,5 +1,5 @@
-// Exports that were killed on their way into a directory: whoever comes next finds the old export there or the new one,
-// whole, and none of what was left behind.
+// Exports that are killed at every step. The next export or import finds the old export or the new one, complete, and
+// removes the remains.
 
 import FirestoreProtobuf
 import Foundation
@@ -19,29 +19,29 @@ struct ExportRecoveryTests {
   private static let manifest = "firebase-export-metadata.json"
   private static let id = "0123456789abcdef0123456789abcdef"
 
-  /// A place where an export can be killed, and what must be found then.
+  /// The step at which an export is killed, and the expected recovery.
   enum Kill: String, CaseIterable, CustomTestStringConvertible {
-    /// While it writes.
+    /// While files are written.
     case writing
-    /// Once the old manifest has gone.
+    /// After the old manifest was moved.
     case manifestGone
-    /// When part of what was there has gone.
+    /// After a part of the old export was moved.
     case going
-    /// When all of it has.
+    /// After all of the old export was moved.
     case gone
-    /// Once the new export has been made to be the one that counts.
+    /// After the new export became the valid one.
     case decided
-    /// When part of that has come.
+    /// After a part of the new export was moved into place.
     case coming
-    /// When all of that has come.
+    /// After all of the new export was moved into place.
     case there
-    /// In a directory that was empty, while it writes.
+    /// In an empty directory, while files are written.
     case firstWriting
-    /// In a directory that was empty, when part of it has come.
+    /// In an empty directory, after a part of the export was moved into place.
     case firstComing
 
     var testDescription: String { rawValue }
-    /// The number that is found; nil for an empty directory.
+    /// The number in the recovered export; nil for an empty directory.
     var found: Int64? {
       switch self {
       case .writing, .manifestGone, .going, .gone: 1
@@ -57,7 +57,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  /// Leaves a directory as an export does that is killed.
+  /// Creates the directory that a killed export leaves.
   private func leave(_ kill: Kill, _ exports: [String]) throws -> String {
     let path = FirestoreTestServer.temporaryDirectory()
     let files = FileManager.default
@@ -86,7 +86,7 @@ struct ExportRecoveryTests {
     return path
   }
 
-  /// Two exports of the same parts, with 1 and 2 in them.
+  /// Two exports of the same parts, with the values 1 and 2.
   private func exports() async throws -> [String] {
     let paths = [FirestoreTestServer.temporaryDirectory(), FirestoreTestServer.temporaryDirectory()]
     try await FirestoreTestServer.servingSuite { server in
@@ -120,7 +120,7 @@ struct ExportRecoveryTests {
       defer { try? FileManager.default.removeItem(atPath: path) }
       try await FirestoreTestServer.servingSuite {
         $0.importedDirectory = path
-        // An empty directory may be read where the export at the end fills it.
+        // An import may read an empty directory that the export on exit fills.
         if kill.found == nil { $0.exportOnExit = path }
       } _: { server in
         if let found = kill.found { try await expectFound(found, server) }
@@ -150,7 +150,7 @@ struct ExportRecoveryTests {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
     let files = FileManager.default
-    // Read beside an export that is whole.
+    // Files next to a complete export.
     let others = [
       ".hearth-export-x.old", ".hearth-export-\(Self.id)", ".hearth-export-\(Self.id).gone",
       ".hearth-export-\(Self.id.uppercased()).old",

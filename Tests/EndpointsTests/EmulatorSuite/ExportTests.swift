@@ -1,4 +1,4 @@
-// The emulator suite's export directories: what is written reads back, and what is damaged is refused whole.
+// Exports and imports of documents: round trips, and rejected damage.
 
 import BlockLog
 import FirestoreModel
@@ -62,7 +62,7 @@ struct ExportTests {
       let entity = try ExportEntity(ExportEntity.encode(name, fields), into: name.database.project)
       #expect(entity.database == name.database.database)
       #expect(ResourcePath.compare(entity.path, name.path) == .same)
-      // As text, where NaN equals itself.
+      // As text, in which NaN equals itself.
       #expect("\(entity.fields)" == "\(fields)")
     }
   }
@@ -118,7 +118,7 @@ struct ExportTests {
       #expect(loaded.status == 200, "\(loaded.body)")
       let after = try await everything(server)
       #expect(after.filter { !$0.contains("/kept/") } == before && after.count == 121)
-      // The second time nothing changes, not even a time of an update.
+      // The second import changes nothing, not even update times.
       let time = try await server.client.get("c/0-1/s/d").updateTime
       #expect(try await load(server, metadata).status == 200)
       #expect(try await server.client.get("c/0-1/s/d").updateTime == time)
@@ -133,7 +133,7 @@ struct ExportTests {
       try await server.client.commit([.set("c/a", ["n": .int(1)])])
       let metadata = try await export(server, directory)
       _ = try await server.rest("DELETE", "/emulator/v1/" + FirestoreTestServer.documents)
-      // What the suite's emulator writes there: a log of a version and of one kind.
+      // The official emulator's file: a log of a version and of one kind.
       let kind = Array("all_namespaces\\all_kinds\\all_namespaces_all_kinds.export_metadata".utf8)
       let named: [UInt8] = [0x12, UInt8(kind.count)] + kind
       var log = BlockLogWriter()
@@ -247,7 +247,7 @@ struct ExportTests {
         }
       }
       #expect(try next() == record)
-      // Where a header fits, fewer bytes than it has are a broken one.
+      // Fewer bytes than a header, where a header fits, are a truncated header.
       if room >= BlockLogFormat.headerBytes, filling > 0 {
         #expect(throws: BlockLogReader.Damage.truncated) { try next() }
       } else {
@@ -258,7 +258,7 @@ struct ExportTests {
 
   @Test("the checksum is CRC-32C")
   func checksum() {
-    // "123456789" has 0xE3069283; the mask is LevelDB's.
+    // The CRC-32C of "123456789" is 0xE3069283; LevelDB masks it.
     let crc: UInt32 = 0xE306_9283
     let masked = (crc >> 15 | crc << 17) &+ 0xA282_EAD8
     #expect(Array("123456789".utf8).withUnsafeBytes { CRC32C.masked($0) } == masked)

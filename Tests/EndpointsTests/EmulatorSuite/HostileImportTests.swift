@@ -1,5 +1,4 @@
-// Imports of exports that somebody made to do harm: each is refused in words that say what is wrong, and nothing outside
-// of the directory is read.
+// Imports of malicious exports. Each is rejected with its reason, and nothing outside of its directory is read.
 
 import BlockLog
 import FirestoreProtobuf
@@ -25,7 +24,7 @@ struct HostileImportTests {
   private static let kind = "\(kinds)/all_namespaces_all_kinds.export_metadata"
   private static let output = "\(kinds)/output-0"
 
-  /// Runs a test with an export of what `fill` writes, and with a copy of it as a stranger's directory.
+  /// Runs a test with an export of the contents of `fill`, and with a copy of it outside.
   private func withExport(_ body: (_ path: String, _ stranger: String) async throws -> Void) async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     let stranger = path + "-stranger"
@@ -42,7 +41,7 @@ struct HostileImportTests {
     try Data(text.utf8).write(to: URL(fileURLWithPath: path))
   }
 
-  /// A copy of an export, changed, must be refused with these words.
+  /// Expects that a modified copy of an export is rejected with these words.
   private func expectRefusal(
     _ path: String, _ word: String, _ change: (_ copy: String) throws -> Void,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -114,7 +113,7 @@ struct HostileImportTests {
       ]
       for part in parts {
         for target in ["\(stranger)/\(part)", "/dev/zero"] {
-          // A device below which something is named is no directory first of all.
+          // A path below a device is reported as a path below something that is not a directory.
           let isAbove = ["firestore_export", "firestore_export/all_namespaces", "other_databases"].contains(
             part)
           let word = isAbove && target == "/dev/zero" ? "Not a directory" : "outside of its directory"
@@ -129,7 +128,7 @@ struct HostileImportTests {
           try files.createSymbolicLink(atPath: "\(copy)/\(part)", withDestinationPath: "\(copy)/\(part)")
         }
       }
-      // A directory that is itself a link, with links inside.
+      // The directory itself is a link, and contains links.
       let link = path + "-link"
       defer { try? files.removeItem(atPath: link) }
       try files.createSymbolicLink(atPath: link, withDestinationPath: path)
@@ -194,7 +193,7 @@ struct HostileImportTests {
             to: URL(fileURLWithPath: "\(copy)/\(Self.kind)"))
         }
       }
-      // A length that goes on behind the end, and one that is no number.
+      // A length beyond the end, and an invalid length.
       for bytes in [[0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0x07], [0x0A] + [UInt8](repeating: 0xFF, count: 11)]
         as [[UInt8]]
       {
@@ -204,7 +203,7 @@ struct HostileImportTests {
           try overall.write(to: URL(fileURLWithPath: "\(copy)/\(Self.metadata)"))
         }
       }
-      // Read as often as it is named, this would take longer than the test may.
+      // If the file were read for each name, the test would exceed its time limit.
       try metadata([String](repeating: name, count: 2000)).write(
         to: URL(fileURLWithPath: "\(path)/\(Self.metadata)"))
       try Data(
@@ -219,7 +218,7 @@ struct HostileImportTests {
     }
   }
 
-  /// A field of a message with bytes, shorter than 128 or in two bytes.
+  /// A protobuf field with bytes, whose length takes one or two bytes.
   private static func field(_ number: UInt8, _ bytes: [UInt8]) -> [UInt8] {
     let count = bytes.count
     let length = count < 128 ? [UInt8(count)] : [UInt8(count & 127) | 128, UInt8(count >> 7)]

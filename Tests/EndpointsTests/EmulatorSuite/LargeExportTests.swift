@@ -1,5 +1,5 @@
-// Exports of documents that are large in one way or another: as they are written into the format, or once they are
-// imported with their index entries. What may be stored can be exported, and what is exported imported.
+// Exports of documents that are large in the export's format, or with their index entries. Every stored document can
+// be exported, and every exported one imported.
 
 import BlockLog
 import FirestoreEngine
@@ -51,7 +51,7 @@ struct LargeExportTests {
       }
     }
 
-    // Also where nothing was known of the entries before the commit.
+    // Also if the number of entries is unknown before the commit.
     let store = try MemoryStore(StoreOptions())
     let engine = Self.engine(store)
     let overall = "\(path)/\(Self.metadata)"
@@ -64,7 +64,7 @@ struct LargeExportTests {
     await engine.shutDown()
     try await store.close()
 
-    // What is refused by itself is named.
+    // The error names a single rejected document.
     let small = try MemoryStore(StoreOptions())
     let limited = Self.engine(small) { $0.indexEntries = 100 }
     do {
@@ -160,7 +160,7 @@ struct LargeExportTests {
     try ExportDirectory(path).replace(with: ExportManifest(version: "1"))
     var manifest = ExportManifest(version: "2")
     let text = String(repeating: "x", count: 1 << 20)
-    // As much as 6,000 names of databases, and then more than may be read.
+    // The size of 6,000 database names, and then more than an import reads.
     manifest.others = [.init(database: text, file: text)]
     try ExportDirectory(path).replace(with: manifest)
     #expect(try ExportManifest(ExportSource(path)).others.count == 1)

@@ -1,4 +1,4 @@
-// One fault of a write, over gRPC, REST and WebChannel: the same code, the same message, the same details.
+// Compares the errors of rejected writes over gRPC, REST and WebChannel: code, message and details.
 
 import FirestoreProtobuf
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Errors over gRPC, REST and WebChannel", .timeLimit(.minutes(2)))
 struct ErrorParityTests {
-  /// A write that is refused.
+  /// A rejected write.
   struct Fault: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let write: Proto.Write
@@ -127,12 +127,12 @@ struct ErrorParityTests {
     }
   }
 
-  /// How a call ends, and what its trailer of details holds.
+  /// Returns the status of a call, and the details in its trailers.
   private func end(
     of method: String, _ request: some Message, _ server: FirestoreTestServer
   ) async throws -> (GRPCStatus, [UInt8]?) {
     let call = try await server.client.open(method)
-    // The refusal may come before the request has gone out.
+    // The error may arrive before the request was sent.
     try? await call.send(request, endStream: true)
     while true {
       guard case .end(let status, let trailers) = try await call.next() else { continue }

@@ -1,4 +1,4 @@
-// The JSON mapping against an independent one, that of the protobuf runtime, and against the .proto files.
+// Compares the JSON conversion with SwiftProtobuf's, and the schema tables with the .proto files.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -197,7 +197,7 @@ struct FirestoreJSONTests {
     let deep = String(repeating: "{\"arrayValue\":{\"values\":[", count: 100_000)
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(deep, as: .value) }
     #expect(error?.code == .invalidArgument)
-    // As over gRPC, what is a little too deep is for the model to refuse.
+    // As over gRPC, the model rejects a value that is slightly too deep.
     let open = String(repeating: "{\"mapValue\":{\"fields\":{\"a\":", count: 21)
     _ = try bytes(open + "{\"nullValue\":null}" + String(repeating: "}}}", count: 21), as: .value)
   }

@@ -1,5 +1,4 @@
-// Requests to Firestore's REST interface that are too much or too slow, answers that are long or not read, and clients
-// that go.
+// Limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
 
 import Endpoints
 import FirestoreProtobuf
@@ -38,7 +37,7 @@ struct FirestoreRESTLimitTests {
       try await fill(port, 10)
       let reply = try await RESTClient.request(port.port.port, "POST", "\(docs):runQuery", body: query)
       #expect(reply.status == 200 && reply.headers["transfer-encoding"] == "chunked")
-      // The end may be told by a message without a document.
+      // The last message may contain no document.
       let found = reply.json.array?.compactMap { $0["document"]["name"].string }
       #expect(found?.count == 10)
       let page = try await RESTClient.request(port.port.port, "GET", "\(docs)/fat?pageSize=100")
@@ -57,7 +56,7 @@ struct FirestoreRESTLimitTests {
       let silent = try await RawClient.connect(port.port.port)
       try await silent.channel.setOption(.autoRead, value: false).get()
       #expect(try await eventually { port.port.connectionCount == 2 })
-      // What the kernel buffers is not told apart from what is read, so that it takes more than one answer.
+      // Bytes in the kernel's buffers count as read, so several responses are necessary.
       let request =
         "POST \(docs):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(query.utf8.count)\r\n\r\n\(query)"
       try await silent.send(String(repeating: request, count: 10))
@@ -77,12 +76,12 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // Calls are answered until the first answer waits; then one is not.
+      // Calls are served until the first response counts as unread; then one is queued.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
         let answers = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
-          // There is no such document, and that is an answer too.
+          // The error for a missing document is a response as well.
           _ = try? await port.client.get("a/b")
         }
         if answers == 0 { held = call }
@@ -104,7 +103,7 @@ struct FirestoreRESTLimitTests {
       let client = try await HTTP2Client.open(port.port.port)
       var calls: [HTTP2Client.Exchange] = []
       for _ in 0..<20 { calls.append(try await client.request(.GET, "\(docs)/fat/0?mask.fieldPaths=none")) }
-      // One that is given up makes room, too.
+      // A cancelled call frees its capacity.
       for call in calls.prefix(5) { try? await call.stream.close().get() }
       for call in calls.dropFirst(5) { #expect(try await call.answer().status == "200") }
       await client.close()
@@ -113,7 +112,7 @@ struct FirestoreRESTLimitTests {
 
   @Test("a disconnect cancels the client's waiting call")
   func cancellation() async throws {
-    // The wait for the lock would last longer than the test waits for anything.
+    // The lock timeout exceeds every wait of the test.
     try await run(lockWait: 600_000_000) { port in
       let client = port.client
       try await client.commit([.set("l/d", ["n": .int(1)])])
@@ -134,7 +133,7 @@ struct FirestoreRESTLimitTests {
         _ = try? await client.get("l/none")
       }
       #expect(answers == 0, "it waits for the lock")
-      // Had it only finished sending, it would be answered.
+      // After a half-close the call would get its response.
       try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
       let _: Google_Protobuf_Empty = try await client.unary(
@@ -171,7 +170,7 @@ struct FirestoreRESTLimitTests {
           == .string(
             "Request payload size exceeds the limit: 50000 bytes. (The request has 99999999999 bytes.)"))
 
-      // Of a body that is cut off nobody knows the size.
+      // The size of a truncated body is unknown.
       let endless = try await RawClient.connect(port.port.port)
       let chunk = "C351\r\n" + String(repeating: " ", count: 50_001) + "\r\n"
       try await endless.send(
@@ -200,7 +199,7 @@ struct FirestoreRESTLimitTests {
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
       #expect(reply.status == 400 && reply.error["message"] == .string(words))
 
-      // A message that WebChannel carries, and a body of more than one may have.
+      // A message over WebChannel, and a body above its limit.
       let (client, _) = try await WebChannelTestClient.handshake(
         port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
         headers: "Authorization:Bearer owner\r\n")

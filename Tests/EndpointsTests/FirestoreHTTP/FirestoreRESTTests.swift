@@ -1,4 +1,4 @@
-// Every binding of Firestore's REST interface, over real sockets.
+// Every path of Firestore's REST interface, over real sockets.
 
 import HearthServer
 import NIOHTTP1
@@ -137,7 +137,7 @@ struct FirestoreRESTTests {
       let read = try await server.rest(
         "POST", "\(docs):batchGet", "{\"transaction\":\"\(token)\",\"documents\":[\"\(names)/t/a\"]}")
       #expect(read.json[0]["missing"] == .string("\(names)/t/a"))
-      // The web SDKs' own token is in the URL-safe alphabet, without padding.
+      // The tokens of the web SDKs use the URL-safe alphabet without padding.
       let safe = token.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
       let commit = try await server.rest(
         "POST", "\(docs):commit",

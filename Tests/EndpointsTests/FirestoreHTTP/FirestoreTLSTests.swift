@@ -1,4 +1,4 @@
-// REST and WebChannel under TLS: the same answers on the same port that gRPC has.
+// REST and WebChannel over TLS, on the port that serves gRPC.
 
 import HearthServer
 import Testing

@@ -1,4 +1,4 @@
-// Requests to REST whose bodies come compressed.
+// REST requests with compressed bodies.
 
 import FirestoreProtobuf
 import HearthServer
@@ -48,7 +48,7 @@ struct PackedBodyTests {
       }
       let plain = try await reply(server, "\(Self.docs)/c?documentId=plain", document("y"), "identity")
       #expect(plain.status == 200)
-      // Nothing is nothing, however it is said to be packed.
+      // The encoding of an empty body is ignored.
       for encoding in ["gzip", "utf-8", "br"] {
         let none = try await server.rest(
           "GET", "\(Self.docs)/c/plain", headers: ["Content-Encoding: \(encoding)"])
@@ -92,7 +92,7 @@ struct PackedBodyTests {
       try await post(connection, "\(Self.docs):commit", noise, "gzip")
       #expect(try await eventually { limits.memory.used > 1_900_000 })
       busy.free()
-      // It is unpacked, and is no JSON.
+      // The decompressed body is not JSON.
       let reply = try RESTClient.parse(try await connection.textUntilClose())
       #expect(reply.status >= 400 && reply.status != 415)
       #expect(!reply.body.contains("cannot be unpacked"))

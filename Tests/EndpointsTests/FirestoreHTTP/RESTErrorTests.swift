@@ -1,4 +1,4 @@
-// One fault, asked for over gRPC and over REST: the same code and the same message.
+// Compares the errors of invalid requests over gRPC and REST: code and message.
 
 import FirestoreProtobuf
 import Foundation
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("REST errors", .timeLimit(.minutes(10)))
 struct RESTErrorTests {
-  /// A request that is at fault.
+  /// An invalid request.
   struct Fault: Sendable, CustomTestStringConvertible {
     let method: String
     let verb: String
@@ -106,7 +106,7 @@ struct RESTErrorTests {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
       let call = try await server.client.open(fault.method)
-      // The refusal may come before the request has gone out.
+      // The error may arrive before the request was sent.
       try? await call.send(fault.request, endStream: true)
       let status = try await call.status()
       let isDocument = fault.verb == "POST" && fault.method == "CreateDocument"

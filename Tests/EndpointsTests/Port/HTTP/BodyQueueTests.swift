@@ -1,4 +1,4 @@
-// A body on its way to whoever takes it: in order, and many small pieces as one.
+// The queue between a request's body and its consumer: order, and merging of small chunks.
 
 import NIOCore
 import Testing
