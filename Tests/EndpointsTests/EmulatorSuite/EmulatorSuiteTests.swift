@@ -9,7 +9,7 @@ import Testing
 @Suite("Emulator suite exports", .timeLimit(.minutes(2)))
 struct EmulatorSuiteTests {
   @Test("concurrent exports to one directory succeed, and the result is complete")
-  func atOnce() async throws {
+  func concurrentExports() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     try await FirestoreTestServer.servingSuite { server in
@@ -203,7 +203,7 @@ struct EmulatorSuiteTests {
   }
 
   @Test("an invalid import stops the start with its reason")
-  func refusals() async throws {
+  func invalidImports() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: path) }

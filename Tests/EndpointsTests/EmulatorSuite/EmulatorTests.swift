@@ -124,7 +124,7 @@ struct EmulatorTests {
     """
 
   @Test("rules may begin with a byte-order mark")
-  func markedRules() { #expect(RulesForm.fault(in: "\u{FEFF}" + Self.valid) == nil) }
+  func byteOrderMark() { #expect(RulesForm.fault(in: "\u{FEFF}" + Self.valid) == nil) }
 
   @Test("valid rules are accepted with the warning that they are not enforced")
   func acceptedRules() async throws {
@@ -160,7 +160,7 @@ struct EmulatorTests {
       // A byte-order mark does not count as a column.
       ("\u{FEFF}nonsense", "L1:1 Unexpected text outside of a service."),
     ])
-  func refusedRules(text: String, message: String) async throws {
+  func invalidRules(text: String, message: String) async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest("PUT", rules, body(text))
       #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
@@ -174,7 +174,7 @@ struct EmulatorTests {
   @Test(
     "a request without files is rejected",
     arguments: ["", "{}", "{\"rules\":{\"files\":[]}}", "{\"rules\":{\"files\":[{}]}}"])
-  func noRules(body: String) async throws {
+  func missingFiles(body: String) async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest("PUT", rules, body)
       #expect(reply.status == 400)

@@ -182,7 +182,7 @@ struct ExportRecoveryTests {
   }
 
   @Test("a directory to which another process exports is not changed")
-  func held() async throws {
+  func lockedDirectory() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
     let path = try leave(.writing, exports)

@@ -190,7 +190,7 @@ struct ExportTests {
   }
 
   @Test("errors of exports and imports have the official emulator's texts")
-  func refusals() async throws {
+  func errors() async throws {
     let directory = try directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in

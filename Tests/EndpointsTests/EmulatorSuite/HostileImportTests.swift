@@ -25,16 +25,18 @@ struct HostileImportTests {
   private static let output = "\(kinds)/output-0"
 
   /// Runs a test with an export of the contents of `fill`, and with a copy of it outside.
-  private func withExport(_ body: (_ path: String, _ stranger: String) async throws -> Void) async throws {
+  private func withExport(_ body: (_ path: String, _ outsideDirectory: String) async throws -> Void)
+    async throws
+  {
     let path = FirestoreTestServer.temporaryDirectory()
-    let stranger = path + "-stranger"
-    defer { for path in [path, stranger] { try? FileManager.default.removeItem(atPath: path) } }
+    let outsideDirectory = path + "-outsideDirectory"
+    defer { for path in [path, outsideDirectory] { try? FileManager.default.removeItem(atPath: path) } }
     try await FirestoreTestServer.servingSuite { server in
       try await server.fill()
       #expect(try await server.export(path).status == 200)
     }
-    try FileManager.default.copyItem(atPath: path, toPath: stranger)
-    try await body(path, stranger)
+    try FileManager.default.copyItem(atPath: path, toPath: outsideDirectory)
+    try await body(path, outsideDirectory)
   }
 
   private func write(_ text: String, _ path: String) throws {
@@ -56,9 +58,9 @@ struct HostileImportTests {
 
   @Test("a manifest with paths outside of the export, missing files or other types is rejected")
   func manifests() async throws {
-    try await withExport { path, stranger in
+    try await withExport { path, outsideDirectory in
       let outside = "outside of its directory"
-      let name = stranger.split(separator: "/").last ?? ""
+      let name = outsideDirectory.split(separator: "/").last ?? ""
       func part(_ value: String) -> [String] {
         [
           #"{"firestore":{"metadata_file":\#(value)}}"#, #"{"database":{"path":\#(value)}}"#,
@@ -66,7 +68,7 @@ struct HostileImportTests {
         ]
       }
       var cases: [(manifests: [String], word: String)] = [
-        (part("\"\(stranger)/\(Self.metadata)\""), outside),
+        (part("\"\(outsideDirectory)/\(Self.metadata)\""), outside),
         (part("\"../\(name)/\(Self.metadata)\""), outside),
         (part("\"firestore_export/../../\(name)\""), outside), (part(#""..""#), outside),
         (part(#""x\u0000y""#), outside), (part(#""none""#), "No such file or directory"),
@@ -104,7 +106,7 @@ struct HostileImportTests {
 
   @Test("links are followed inside of the export only")
   func links() async throws {
-    try await withExport { path, stranger in
+    try await withExport { path, outsideDirectory in
       let files = FileManager.default
       let parts = [
         Self.manifest, "firestore_export", Self.metadata, "firestore_export/all_namespaces", Self.kind,
@@ -112,11 +114,13 @@ struct HostileImportTests {
         "database_export", "database_export/other.json", "other_databases",
       ]
       for part in parts {
-        for target in ["\(stranger)/\(part)", "/dev/zero"] {
+        for target in ["\(outsideDirectory)/\(part)", "/dev/zero"] {
           // A path below a device is reported as a path below something that is not a directory.
-          let isAbove = ["firestore_export", "firestore_export/all_namespaces", "other_databases"].contains(
-            part)
-          let word = isAbove && target == "/dev/zero" ? "Not a directory" : "outside of its directory"
+          let isParentDirectory = ["firestore_export", "firestore_export/all_namespaces", "other_databases"]
+            .contains(
+              part)
+          let word =
+            isParentDirectory && target == "/dev/zero" ? "Not a directory" : "outside of its directory"
           try await expectRefusal(path, word) { copy in
             try files.removeItem(atPath: "\(copy)/\(part)")
             try files.createSymbolicLink(atPath: "\(copy)/\(part)", withDestinationPath: target)
@@ -175,19 +179,23 @@ struct HostileImportTests {
 
   @Test("output files outside of the export are rejected, and repeated ones are imported once")
   func entityFiles() async throws {
-    try await withExport { path, stranger in
+    try await withExport { path, outsideDirectory in
       func metadata(_ kinds: [String]) -> Data {
         var log = BlockLogWriter()
         let record = kinds.flatMap { Self.field(1, Self.field(2, Array($0.utf8))) }
         return Data(log.frame([ExportMetadata.version]) + log.frame(record))
       }
       let name = "all_namespaces/all_kinds/all_namespaces_all_kinds.export_metadata"
-      for kind in ["../../\(stranger)/\(Self.kind)", "\(stranger)/\(Self.kind)", "..\\..\\etc", ".."] {
+      for kind in [
+        "../../\(outsideDirectory)/\(Self.kind)", "\(outsideDirectory)/\(Self.kind)", "..\\..\\etc", "..",
+      ] {
         try await expectRefusal(path, "outside of its directory") { copy in
           try metadata([kind]).write(to: URL(fileURLWithPath: "\(copy)/\(Self.metadata)"))
         }
       }
-      for output in ["../../../../\(stranger)/\(Self.output)", "\(stranger)/\(Self.output)", ".."] {
+      for output in [
+        "../../../../\(outsideDirectory)/\(Self.output)", "\(outsideDirectory)/\(Self.output)", "..",
+      ] {
         try await expectRefusal(path, "outside of its directory") { copy in
           try Data(Self.field(2, Self.field(2, Array(output.utf8)))).write(
             to: URL(fileURLWithPath: "\(copy)/\(Self.kind)"))

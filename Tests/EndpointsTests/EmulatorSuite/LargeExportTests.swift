@@ -113,7 +113,7 @@ struct LargeExportTests {
   }
 
   @Test("a record may be appended in parts of any size")
-  func pieces() throws {
+  func appendInParts() throws {
     let name = String(repeating: "f", count: 1500)
     let map: MapValue = [name: .array([Value](repeating: true, count: 100)), "t": "text", "e": .array([])]
     let fields: MapValue = [
@@ -144,7 +144,7 @@ struct LargeExportTests {
   }
 
   @Test("a document whose record exceeds the limit is rejected before it is encoded")
-  func gigantic() throws {
+  func unencodableDocument() throws {
     let maps = Array(repeating: Value.map(MapValue()), count: 1_500_000)
     let fields: MapValue = ["m": .map(MapValue([(String(repeating: "f", count: 1500), Value.array(maps))]))]
     let name = try Self.name("huge")
@@ -172,7 +172,7 @@ struct LargeExportTests {
   }
 
   @Test("an oversized record is rejected during decoding, with its file and position")
-  func tooMuch() async throws {
+  func oversizedRecord() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     try await FirestoreTestServer.servingSuite { server in

@@ -116,7 +116,7 @@ struct ErrorParityTests {
 
   @Test(
     "REST requests for the bidirectional streams get 400, as from Firebase")
-  func conversations() async throws {
+  func bidirectionalStreams() async throws {
     try await FirestoreTestServer.serving { server in
       for verb in ["listen", "write"] {
         let reply = try await server.rest("POST", "/v1/\(FirestoreTestServer.documents):\(verb)", "{}")

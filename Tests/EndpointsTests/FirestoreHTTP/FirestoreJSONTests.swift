@@ -56,7 +56,7 @@ struct FirestoreJSONTests {
   }
 
   @Test("the schema tables match the .proto files")
-  func tables() throws {
+  func schemaTables() throws {
     let protos = try ProtoFiles()
     #expect(protos.messages.count == MessageName.allCases.count)
     for name in MessageName.allCases {
@@ -170,7 +170,7 @@ struct FirestoreJSONTests {
         "[]", "Invalid value at '' (type.googleapis.com/google.firestore.v1.CommitRequest), Starting an array"
       ),
     ])
-  func refusals(json: String, message: String) throws {
+  func errorPaths(json: String, message: String) throws {
     let error = #expect(throws: FirestoreError.self) { _ = try bytes(json, as: .commitRequest) }
     #expect(error?.code == .invalidArgument && error?.message == message)
     #expect(error?.fieldViolations.map(\.description) == [message])
@@ -185,7 +185,7 @@ struct FirestoreJSONTests {
   }
 
   @Test("field names are compared by bytes: two encodings of a letter are two fields")
-  func spellingsOfOneLetter() throws {
+  func fieldNamesByBytes() throws {
     let json = "{\"fields\":{\"\u{E9}\":{\"integerValue\":1},\"e\u{301}\":{\"integerValue\":2}}}"
     let back = try self.json(try bytes(json, as: .mapValue), as: .mapValue)
     #expect(
@@ -234,10 +234,10 @@ struct FirestoreJSONTests {
       "2000-01-01T00:00:00Zx",
       "2000-01-01t00:00:00Z", "20000-01-01T00:00:00Z",
     ])
-  func noTimes(text: String) { #expect(Timestamp(rfc3339: text) == nil) }
+  func invalidTimestamps(text: String) { #expect(Timestamp(rfc3339: text) == nil) }
 
   @Test("damaged JSON never crashes the reader")
-  func damage() throws {
+  func damagedJSON() throws {
     var random = SeededGenerator(seed: 7)
     let sample = Array(
       "{\"writes\":[{\"update\":{\"name\":\"n\",\"fields\":{\"a\":{\"mapValue\":{\"fields\":{\"b\":{\"doubleValue\":1e5}}}}}},\"updateMask\":{\"fieldPaths\":[\"a\"]}}]}"

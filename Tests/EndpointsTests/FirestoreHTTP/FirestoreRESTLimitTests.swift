@@ -32,7 +32,7 @@ struct FirestoreRESTLimitTests {
   private let query = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"fat\"}]}}"
 
   @Test("a long response is streamed completely")
-  func longAnswer() async throws {
+  func longResponse() async throws {
     try await run { port in
       try await fill(port, 10)
       let reply = try await RESTClient.request(port.port.port, "POST", "\(docs):runQuery", body: query)
@@ -48,7 +48,7 @@ struct FirestoreRESTLimitTests {
   @Test(
     "a client that does not read its response is disconnected",
     arguments: [3, 40])
-  func unread(count: Int) async throws {
+  func unreadResponse(count: Int) async throws {
     try await run {
       $0.answerTimeout = .milliseconds(300)
     } _: { port in
@@ -67,7 +67,7 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test("over HTTP/2 calls wait while responses are unread")
-  func waiting() async throws {
+  func callsWaitForUnreadResponses() async throws {
     try await run {
       $0.http2.maximumQueuedAnswerBytes = 1 << 20
     } _: { port in
@@ -95,7 +95,7 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test("over HTTP/2 the number of running calls with large responses is limited, and all complete")
-  func readingCalls() async throws {
+  func concurrentLargeResponses() async throws {
     try await run {
       $0.http2.maximumReadingCalls = 2
     } _: { port in
@@ -182,22 +182,23 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test("a request above the limit gets the same error over gRPC, REST and WebChannel")
-  func words() async throws {
+  func sameErrorText() async throws {
     try await run { port in
       let size = (10 << 20) + 1
-      let words = "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
+      let sameErrorText =
+        "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
       let call = try await port.client.open("Commit")
       var message = ByteBuffer()
       message.writeGRPCPrefix(length: UInt32(size))
       message.writeRepeatingByte(0, count: size)
       try? await call.send(raw: message, endStream: true)
-      #expect(try await call.status() == GRPCStatus(.invalidArgument, words))
+      #expect(try await call.status() == GRPCStatus(.invalidArgument, sameErrorText))
 
       let plain = try await RawClient.connect(port.port.port)
       try await plain.send(
         "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
-      #expect(reply.status == 400 && reply.error["message"] == .string(words))
+      #expect(reply.status == 400 && reply.error["message"] == .string(sameErrorText))
 
       // A message over WebChannel, and a body above its limit.
       let (client, _) = try await WebChannelTestClient.handshake(
@@ -228,7 +229,7 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test("the bodies of a connection's requests stay within their limit")
-  func budget() async throws {
+  func connectionBodyLimit() async throws {
     try await run {
       $0.http2.maximumBufferedRequestBytes = 50_000
     } _: { port in

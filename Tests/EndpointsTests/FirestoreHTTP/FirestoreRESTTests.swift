@@ -102,7 +102,7 @@ struct FirestoreRESTTests {
   }
 
   @Test("methods of a document, partition queries, collection ids and batch writes work")
-  func parents() async throws {
+  func nestedResources() async throws {
     try await FirestoreTestServer.serving { server in
       let batch = try await server.rest(
         "POST", "\(docs):batchWrite",
@@ -186,7 +186,7 @@ struct FirestoreRESTTests {
       ("POST", "/v1/projects/p/databases/d/documents"),
       ("POST", "/v1/projects/p/databases/d/documents/a/b:commit"), ("GET", "/v2/projects/p"), ("POST", "/"),
     ])
-  func unbound(method: String, path: String) async throws {
+  func unknownPaths(method: String, path: String) async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest(method, path, method == "POST" ? "{}" : nil)
       #expect(reply.status == 404 && reply.body == "Not Found\n")
@@ -253,7 +253,7 @@ struct FirestoreRESTTests {
   }
 
   @Test("without --emulator REST rejects requests as gRPC does")
-  func production() async throws {
+  func productionRejectsRequests() async throws {
     try await FirestoreTestServer.serving {
       $0.emulator = false
     } _: { server in

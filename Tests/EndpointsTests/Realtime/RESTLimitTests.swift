@@ -1,5 +1,5 @@
-// Requests over HTTP/1.1 that come slowly, or that are too much: each is answered in the product's words, on a
-// connection that then ends, and nobody else notices.
+// Slow and oversized requests over HTTP/1.1. Each gets Firebase's error, its connection ends, and other clients are
+// not affected.
 
 import Endpoints
 import NIOCore
@@ -24,7 +24,7 @@ struct RESTLimitTests {
       try await dripping.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
       let channel = dripping.channel
       let drops = Task {
-        // A drop now and then, which is far below the rate that is asked for.
+        // One byte at intervals, far below the required rate.
         while !Task.isCancelled, (try? await channel.writeAndFlush(ByteBuffer(string: "1\r\nx\r\n"))) != nil {
           try? await Task.sleep(for: .milliseconds(20))
         }
@@ -41,7 +41,7 @@ struct RESTLimitTests {
   }
 
   @Test("a body at a sufficient rate may exceed the deadline")
-  func fairBody() async throws {
+  func slowSteadyBody() async throws {
     var port = PortLimits()
     port.requestBodyTimeout = .milliseconds(200)
     port.requestBodyRate = 1000
@@ -51,7 +51,7 @@ struct RESTLimitTests {
       try await client.send(
         "PUT /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(text.utf8.count + 2)\r\n\r\n\"\(text)"
       )
-      // Three times the deadline, as others find out, and far within the minute that so many bytes have earned.
+      // Three other clients time out meanwhile. The bytes of this body allow it a minute.
       for _ in 0..<3 {
         let silent = try await RawClient.connect(server.port.port)
         try await silent.send("PUT /b.json HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n\"")
@@ -77,7 +77,7 @@ struct RESTLimitTests {
   }
 
   @Test("a request that announces a large body is rejected before the body")
-  func announced() async throws {
+  func oversizedContentLength() async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send(
@@ -88,7 +88,7 @@ struct RESTLimitTests {
   }
 
   @Test("a client that sends too much can read the error")
-  func tooMuch() async throws {
+  func oversizedBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
@@ -142,7 +142,7 @@ struct RESTLimitTests {
       let answer = try await server.rest("PUT", "/a.json", body: text)
       #expect(answer.status == 503 && answer.body.contains("exceed the limit of 50000 bytes"))
       let client = try await RawClient.connect(server.port.port)
-      // One after the other they have it each for themselves.
+      // One after another, each request has the limit for itself.
       let small = "\"" + String(repeating: "x", count: 30_000) + "\""
       for _ in 0..<10 {
         try await client.send(

@@ -1,4 +1,5 @@
-// Whole databases over REST: bodies that are written while they arrive, answers that are written while they are read.
+// Imports and exports of complete databases over REST: bodies that are written while they arrive, and responses that
+// are sent while they are read.
 
 import NIOCore
 import OrderedStore
@@ -10,7 +11,7 @@ import Testing
 
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
-  /// Limits with which small bodies take the way of large ones.
+  /// Limits at which small bodies are streamed.
   private var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits()
     limits.arrivingBodyBytes = 1_000
@@ -69,7 +70,7 @@ struct RESTStreamTests {
     }
   }
 
-  /// Makes a value that is larger than one piece of an answer.
+  /// Creates a value that exceeds one chunk of a response.
   private func fill(_ server: RealtimeTestServer) async throws {
     let database = try await server.engine.database("127")
     let text = String(repeating: "x", count: 100_000)
@@ -134,7 +135,7 @@ struct RESTStreamTests {
       }
       var whole = try await server.rest("GET", "/whole.json?format=export").body
       #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
-      // A priority on nothing would show once there is something.
+      // A priority of an empty location would appear with a later value.
       for place in ["streamed", "whole"] {
         #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
       }
@@ -173,7 +174,7 @@ struct RESTStreamTests {
   }
 
   @Test("a form may arrive in chunks of any size")
-  func formInPieces() throws {
+  func formInChunks() throws {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
     for size in 1...text.count {
@@ -207,7 +208,7 @@ struct RESTStreamTests {
   }
 
   @Test("an invalid body gets an error with its position immediately, and nothing of it is stored")
-  func wrong() async throws {
+  func invalidBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
       let body = "{\"ok\": \"" + String(repeating: "x", count: 5_000) + "\",\n \"b.d\": 1, \"more\": ["
@@ -219,7 +220,7 @@ struct RESTStreamTests {
   }
 
   @Test("an interrupted body changes nothing")
-  func brokenOff() async throws {
+  func interruptedBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
       let body = text(tree(500))
@@ -235,7 +236,7 @@ struct RESTStreamTests {
   }
 
   @Test("during an import others can write; listeners receive it, and pipelined requests follow it")
-  func beside() async throws {
+  func concurrentWrites() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(500))
       let client = try await RawClient.connect(server.port.port)
@@ -268,7 +269,7 @@ struct RESTStreamTests {
       try await client.send("GET /.json?format=export HTTP/1.1\r\nHost: \(server.host)\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await client.channel.setOption(.autoRead, value: true).get()
-      // It ends, and not with the end of the answer.
+      // The connection ends without the end of the response.
       #expect(!String(decoding: await client.readToEnd().suffix(5), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       let after = try await server.rest("GET", "/fat/3.json")
       #expect(after.status == 200, "\(after.body.prefix(200))")

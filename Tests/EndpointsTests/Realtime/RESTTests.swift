@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Realtime Database over REST", .timeLimit(.minutes(10)))
 struct RESTTests {
-  /// One request and what it must be answered.
+  /// A request and its expected response.
   struct Exchange: Sendable {
     var method: String
     var target: String
@@ -116,7 +116,7 @@ struct RESTTests {
   }
 
   @Test("a shallow read accepts an unquoted key, also one that looks like a number")
-  func bareKeys() async throws {
+  func unquotedKeys() async throws {
     let read = "/l.json?shallow=true"
     try await play([
       .init(
@@ -132,7 +132,7 @@ struct RESTTests {
       .init("GET", "\(read)&endBefore=12", is: 200, #"{"-5":true,"7":true}"#),
       .init("GET", "\(read)&equalTo=12", is: 200, #"{"12":true}"#),
       .init("GET", "\(read)&startAfter=%2212%22&limitToFirst=1", is: 200, #"{"1e5":true}"#),
-      // No key at all, and where the request itself says what it orders by a value is one.
+      // A value without a key. It is rejected if the request orders by value.
       .init("GET", "\(read)&startAfter=1.5", is: 400),
       .init("GET", "\(read)&orderBy=%22$key%22&startAfter=12", is: 400),
       .init("GET", "/l.json?orderBy=%22$key%22&startAfter=12", is: 400),
@@ -196,7 +196,7 @@ struct RESTTests {
   }
 
   @Test("invalid queries get Firebase's errors")
-  func badQueries() async throws {
+  func invalidQueries() async throws {
     let missing = Self.error("orderBy must be defined when other query parameters are defined")
     try await play([
       .init("GET", "/q.json?limitToFirst=1", is: 400, missing),
@@ -270,7 +270,7 @@ struct RESTTests {
   }
 
   @Test("invalid paths, keys and bodies get Firebase's errors")
-  func badInput() async throws {
+  func invalidInput() async throws {
     let path = Self.error("Invalid path: Invalid token in path")
     let json = Self.error("Invalid data; couldn't parse JSON object, array, or value.")
     let key =
@@ -425,7 +425,7 @@ struct RESTTests {
 }
 
 extension String {
-  /// The parts between occurrences of a text.
+  /// The parts between the occurrences of a separator.
   fileprivate func components(separatedBy separator: String) -> [Substring] {
     var parts: [Substring] = []
     var rest = self[...]

@@ -39,14 +39,14 @@ struct RealtimeHTTP2Tests {
       let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).answer()
       #expect(refused.status == "503")
       #expect(refused.body.contains("on this connection exceed the limit of 100000 bytes"), "\(refused.body)")
-      // Another connection has a budget of its own.
+      // Another connection has a separate limit.
       let other = try await HTTP2Client.open(server.port.port)
       #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").answer().status == "200")
       for exchange in waiting {
         try await exchange.send("\"", end: true)
         #expect(try await exchange.answer().status == "200")
       }
-      // What was answered is given back.
+      // A completed request releases its bytes.
       #expect(try await client.request(.PUT, "/3.json", body: "\"\(text)\"").answer().status == "200")
       #expect(try await server.rest("GET", "/3.json?ns=default-ns").body.count == 30_002)
       await client.close()
@@ -96,7 +96,7 @@ struct RealtimeHTTP2Tests {
         while !event.hasSuffix("\n\n") { event += try await quick.next() }
         #expect(event.hasPrefix("event: put\ndata: {\"path\":\"/\(index)\",\"data\":\"\(index)x"))
       }
-      // The slow one got no more than its windows and its budget before it was given up: what it reads now ends.
+      // The slow stream received no more than its window and its limit before it was closed: reading it ends now.
       try await slow.stream.setOption(.autoRead, value: true).get()
       slow.stream.read()
       var bytes = 0

@@ -1,4 +1,4 @@
-// Settings of a database over REST: rules and the class of its writes.
+// Settings of a database over REST: rules, rulesets, functions, and the class of write sizes.
 
 import Endpoints
 import NIOCore
@@ -41,7 +41,7 @@ struct SettingsTests {
         "GET", "/.settings/rules.json?ns=demo&format=strict", headers: Self.owner)
       #expect(
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
-      // A second engine over the same store, as after a restart; another namespace is not concerned.
+      // A second engine on the same store acts as after a restart. Another namespace is not affected.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)
@@ -169,7 +169,7 @@ struct SettingsTests {
         try await add(Self.text), try await add(#"{"rules":{".read":true,".write":true}}"#)
       )
       #expect(first != second)
-      // Nothing is in force by being stored.
+      // A stored ruleset is not active.
       let database = try await server.engine.database("demo")
       #expect(try await database.rules() == nil)
       let (status, ruleset) = try await ask("GET", "/namespaces/demo/rulesets/\(first)")
@@ -177,7 +177,7 @@ struct SettingsTests {
       #expect(ruleset["createdAt"]?.string?.hasPrefix("20") == true)
       let listed = try await ask("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == [first, second])
-      // As the command line tool releases one and tries another.
+      // The command line tool releases one ruleset and tries another.
       let (released, said) = try await ask("PUT", labels, "{\"stable\":\"\(first)\"}")
       #expect(released == 200 && said["warning"]?.string?.contains("not enforced") == true)
       #expect(try await database.rules()?.text == Self.text)
@@ -188,7 +188,7 @@ struct SettingsTests {
       let both = JSONValue.object(["stable": .string(second), "canary": .string(first)])
       #expect(try await ask("GET", labels).1 == both)
       #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
-      // Another engine over the same store, as after a restart.
+      // A second engine on the same store acts as after a restart.
       let engine = RealtimeEngine(store: server.store, policy: EmulatorPolicy())
       let reopened = try await engine.database("demo")
       #expect(
@@ -196,7 +196,7 @@ struct SettingsTests {
       #expect(try await reopened.rulesets(as: .administrator).map(\.source).first == Self.text)
       #expect(try await reopened.rules()?.isOpen == true)
       await engine.shutdown()
-      // Rules that are replaced otherwise are those of no ruleset.
+      // Rules that are replaced otherwise belong to no ruleset.
       #expect(
         try await server.rest(
           "PUT", "/.settings/rules.json?ns=demo", body: Self.text, headers: Self.owner
@@ -228,7 +228,7 @@ struct SettingsTests {
         #expect(answer.status == 401, "\(method) \(target): \(answer.body)")
       }
       #expect(try await server.engine.namespaces().isEmpty)
-      // The last stays bounded: what has a label is kept.
+      // The list is bounded, and labelled rulesets stay.
       let database = try await server.engine.database("demo")
       let rules = try RulesFile(Array(Self.text.utf8))
       let first = try await database.addRuleset(rules, as: .administrator)
@@ -258,7 +258,7 @@ struct SettingsTests {
         let warning = try JSONValue(json: answer.body)["warning"]?.string
         #expect(warning?.contains("nothing runs it") == true)
       }
-      // The same name again replaces.
+      // A trigger with the same name is replaced.
       #expect(try await server.rest("GET", target, headers: Self.owner).body == "[\(v1("/a/{b}")),\(v2)]")
       for bad in [
         "[]", "{}", #"{"name":"n","path":"/","event":"ref.read","topic":"t"}"#,
@@ -285,7 +285,7 @@ struct SettingsTests {
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message
-      // The values that go count as well as those that come.
+      // Removed values count as well as added ones.
       #expect(try await server.rest("DELETE", "/wide.json?writeSizeLimit=tiny").status == 200)
       _ = try await database.set("wide", to: wide, as: .administrator)
       for (method, target, body) in [
@@ -299,7 +299,7 @@ struct SettingsTests {
       }
       #expect(try await database.getShallow("/", as: .administrator) == .children(["wide"]))
       #expect(try await server.rest("PUT", "/wide/k1.json?writeSizeLimit=tiny", body: "2").status == 200)
-      // The database's own class holds where a request names none.
+      // The database's own class applies to requests without one.
       #expect(
         try await server.rest(
           "PUT", "/.settings/defaultWriteSizeLimit.json", body: "\"small\"", headers: Self.owner

@@ -1,4 +1,4 @@
-// Names that nobody may write to, or that are only asked for, leave nothing behind: not on disk, not in memory.
+// Requests for unknown databases that are rejected or only read. They create nothing on disk or in memory.
 
 import EmbeddedStore
 import FirestoreProtobuf
@@ -17,7 +17,7 @@ import Testing
 struct UnknownNameTests {
   private static let count = 2000
 
-  /// Sends requests one behind the other on one connection and returns the statuses.
+  /// Sends pipelined requests on one connection and returns the statuses.
   private func statuses(
     _ server: RealtimeTestServer, _ requests: [(line: String, headers: String, body: String)]
   ) async throws -> [Int] {
@@ -110,7 +110,7 @@ struct UnknownNameTests {
           #"{"r":2,"b":{"s":"datastale","d":"Transaction hash does not match"}}"#,
         ])
       #expect(try await server.store.databaseNames() == [])
-      // A listen from before the birth sees what comes after it, in order.
+      // A listener from before the creation receives the writes in order.
       try await socket.play(
         [
           #"{"r":3,"a":"g","b":{"p":"/x","q":{}}}"#, #"{"r":4,"a":"p","b":{"p":"/x","d":1}}"#,
@@ -169,7 +169,7 @@ struct UnknownNameTests {
       listen.database = "projects/l\(index)/databases/d"
       listen.addTarget.documents.documents = [listen.database + "/documents/a/b"]
       let call = try await running.client.open("Listen", metadata: metadata)
-      // It is refused by its head, maybe before the message is sent.
+      // The call may be rejected by its head, before the message is sent.
       try? await call.send(listen, endStream: true)
       #expect(try await call.status().code == .unauthenticated)
     }

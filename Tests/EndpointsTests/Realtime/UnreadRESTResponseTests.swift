@@ -1,4 +1,4 @@
-// Peers that ask and do not read, and peers that have finished sending when they are answered.
+// Clients that do not read their responses, and clients that half-close before their responses.
 
 import Endpoints
 import NIOConcurrencyHelpers
@@ -8,7 +8,7 @@ import RealtimeEngine
 import RealtimeModel
 import Testing
 
-/// Counts how often something large was read.
+/// Counts reads of a large value.
 private final class CountingPolicy: AccessPolicy {
   let reads = NIOLockedValueBox(0)
 
@@ -19,10 +19,10 @@ private final class CountingPolicy: AccessPolicy {
 }
 
 @Suite("Unread REST responses", .timeLimit(.minutes(10)))
-struct UnreadRESTAnswerTests {
+struct UnreadRESTResponseTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
-    // One text may not be larger than ten megabytes.
+    // A string has at most ten megabytes.
     let piece = min(bytes, 8 << 20)
     let text = String(repeating: "x", count: piece)
     guard bytes > piece else {
@@ -45,7 +45,7 @@ struct UnreadRESTAnswerTests {
       let get = "GET /fat.json HTTP/1.1\r\nHost: h\r\n"
       try await client.send(
         String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
-      // The kernel's buffers take some megabytes; then it stands still.
+      // The kernel's buffers take some megabytes; then writing stops.
       #expect(try await eventually { policy.reads.withLockedValue { $0 } > 0 })
       let other = try await RawClient.connect(server.port.port)
       let last = try await standstill(of: { policy.reads.withLockedValue { $0 } }) {
@@ -57,7 +57,7 @@ struct UnreadRESTAnswerTests {
       client.channel.read()
       let bytes = await client.readToEnd().count
       #expect(bytes > count * (4 << 20) && bytes < count * ((4 << 20) + 1000), "\(bytes)")
-      // The policy may be asked more than once for an answer.
+      // The policy may be called more than once for a response.
       let all = policy.reads.withLockedValue { $0 }
       #expect(last * 3 < all * 2, "\(last) of \(all) were read for a peer that takes no answer")
     }
@@ -77,7 +77,7 @@ struct UnreadRESTAnswerTests {
       #expect(try await eventually { server.port.connectionCount == 1 })
       try await other.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1")
       #expect(try await other.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
-      // The port still accepts.
+      // The port still accepts connections.
       #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "1")
       await client.close()
       await other.close()
@@ -123,7 +123,7 @@ struct UnreadRESTAnswerTests {
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
-      // First it is too much, then it is given up.
+      // The limit is exceeded first. Then the unread response is cancelled.
       for expected in ["503", "200"] {
         #expect(
           try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
@@ -163,7 +163,7 @@ struct UnreadRESTAnswerTests {
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
       if !asked.request.isEmpty { try await client.send(asked.request) }
-      // Either at once, or once a stream has begun and others have been answered.
+      // Immediately, or after a stream began and other requests got responses.
       if later {
         if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
         #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
@@ -177,7 +177,7 @@ struct UnreadRESTAnswerTests {
 }
 
 extension String {
-  /// How often another text occurs.
+  /// The number of occurrences of a string.
   fileprivate func components(of text: String) -> Int {
     split(separator: text, omittingEmptySubsequences: false).count - 1
   }

@@ -9,7 +9,7 @@ import Testing
 @testable import Endpoints
 
 @Suite("Compressed bodies", .timeLimit(.minutes(5)))
-struct PackedBodyTests {
+struct CompressedBodyTests {
   private static let docs = "/v1/" + FirestoreTestServer.documents
 
   private func post(
@@ -38,7 +38,7 @@ struct PackedBodyTests {
     arguments: [
       ("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate),
     ])
-  func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
+  func decompressed(encoding: String, packing: CompressionAlgorithm) async throws {
     try await FirestoreTestServer.serving { server in
       for (id, text) in [("small", "x"), ("large", String(repeating: "x", count: 900_000))] {
         let body = Packer.pack(document(text), packing)
@@ -75,7 +75,7 @@ struct PackedBodyTests {
   }
 
   @Test("a disconnect releases a body that waits for decompression, and other bodies are served")
-  func givenUp() async throws {
+  func disconnect() async throws {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: 64 << 20)
     let echo = try await EchoPort.start(limits: limits)
@@ -114,7 +114,7 @@ struct PackedBodyTests {
   }
 
   @Test("a corrupt body gets 400, an unsupported encoding 415 with the supported ones")
-  func refused() async throws {
+  func invalid() async throws {
     try await FirestoreTestServer.serving { server in
       let packed = Packer.pack(Array("{}".utf8))
       for body in [Array(packed.dropLast()), packed + [0], [1, 2, 3], Array("{}".utf8)] {
