@@ -115,7 +115,7 @@ struct CommitPipelineTests {
     // The disk works again, but what it did with the failed write is unknown: nothing is written any more.
     engine.release()
     await #expect(throws: StoreError.self) { try await increment(database, ran).value }
-    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .openReads) }
+    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .activeReadersOnly) }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     #expect(try await database.read(at: kept.version) { try $0.get([1])?.value } == [1])
     #expect(reports.withLock { $0.count } == 1)

@@ -51,7 +51,7 @@ struct KeyLayoutTests {
   func withoutHistory() async throws {
     let engine = MemoryEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
-    let database = try await store.database(named: "a", history: .openReads)
+    let database = try await store.database(named: "a", history: .activeReadersOnly)
     for value in UInt8(0)..<5 { _ = try await database.execute(validating: nil) { try $0.set([1], [value]) } }
     #expect(try rows(engine, from: [1], to: [2]).count == 1)
     try await store.removeDatabase(named: "a")

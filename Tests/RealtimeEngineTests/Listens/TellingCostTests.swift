@@ -30,7 +30,7 @@ struct TellingCostTests {
     var visited: [Int] = []
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
-      let rows = try await MemoryStore().database(named: "cost", history: .openReads)
+      let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
       // Nothing is kept in memory.
       let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])

@@ -161,7 +161,7 @@ package final class EngineStore: OrderedStore {
       throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
     }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
-    let keepsHistory = history != .openReads
+    let keepsHistory = history != .activeReadersOnly
     let entry: CatalogueRows.Entry
     let standing: Standing
     if let found = try CatalogueRows.readEntry(named: name, snapshot) {
@@ -202,7 +202,7 @@ package final class EngineStore: OrderedStore {
   private func remove(_ name: String) throws {
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     guard let entry = try CatalogueRows.readEntry(named: name, snapshot) else { return }
-    let core = try open(name, entry.keepsHistory ? .seconds(0) : .openReads)
+    let core = try open(name, entry.keepsHistory ? .seconds(0) : .activeReadersOnly)
     trimmer.remove(core)
     let outcome = Guarded<StoreError??>(nil)
     let (start, end) = core.layout.wholeRange

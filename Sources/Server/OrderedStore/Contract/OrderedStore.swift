@@ -41,7 +41,7 @@ public enum HistoryWindow: Sendable, Equatable {
   /// At least so many seconds.
   case seconds(Int)
   /// Only what a read that is open now still needs.
-  case openReads
+  case activeReadersOnly
 }
 
 /// One database of a store: an ordered map with history, a sequencer and a commit log.

@@ -68,7 +68,7 @@ extension ConformanceCheck {
     },
     ConformanceCheck("a closed store refuses everything") { run in
       let store = try await run.open()
-      let database = try await store.database(named: "conformance/one", history: .openReads)
+      let database = try await store.database(named: "conformance/one", history: .activeReadersOnly)
       try await store.close()
       try await expectError(.unavailable, "a write") {
         _ = try await database.execute(validating: nil) { _ in }
@@ -76,7 +76,7 @@ extension ConformanceCheck {
       try await expectError(.unavailable, "a read") { _ = try await database.read(at: nil) { _ in } }
       try await expectError(.unavailable, "a reservation") { _ = try await database.reserveVersion() }
       try await expectError(.unavailable, "opening") {
-        _ = try await store.database(named: "conformance/two", history: .openReads)
+        _ = try await store.database(named: "conformance/two", history: .activeReadersOnly)
       }
       try await store.close()
     },

@@ -7,7 +7,7 @@ private struct Refusal: Error {}
 extension ConformanceCheck {
   static let sequencing: [ConformanceCheck] = [
     ConformanceCheck("concurrent increments of one key all count") { run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         try await withThrowingTaskGroup(of: Version.self) { group in
           for _ in 0..<20 {
             group.addTask {
