@@ -81,7 +81,7 @@ struct PastScanTests {
         var range = KeyRange(start: [], end: nil)
         while true {
           var keys: [Key] = []
-          let hidden = try view.scan(range, reverse: reverse, hidden: 64) { key, _, _ in
+          let hidden = try view.scan(range, reverse: reverse, maximumHidden: 64) { key, _, _ in
             keys.append(Key(key))
             return true
           }
@@ -128,7 +128,7 @@ struct PastScanTests {
           var found: [(key: Key, value: StoredValue)] = []
           var range = KeyRange(start: [], end: nil)
           while true {
-            let part = try view.scan(range, reverse: reverse, hidden: hidden) { key, value, _ in
+            let part = try view.scan(range, reverse: reverse, maximumHidden: hidden) { key, value, _ in
               found.append((Key(key), StoredValue(value)))
               return true
             }

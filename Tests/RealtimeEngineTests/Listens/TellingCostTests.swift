@@ -131,5 +131,5 @@ final class CountingState: Sequenced {
   func clear(_ key: [UInt8]) throws { try base.clear(key) }
   func clear(_ range: KeyRange) throws { try base.clear(range) }
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 }

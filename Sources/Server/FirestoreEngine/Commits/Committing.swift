@@ -56,7 +56,7 @@ extension FirestoreDatabase {
     }
     try plan.write(to: view)
     // A commit that changes nothing has a time of its own all the same, above every time read before.
-    view.keepVersion()
+    view.reserveCommitVersion()
     return plan.results
   }
 

@@ -34,7 +34,7 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView {
+  func pinView() throws -> any PinnedView {
     HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
   }
 
@@ -85,7 +85,7 @@ final class EngineDatabase: OrderedDatabase {
 }
 
 /// A state that is held.
-private struct HeldMoment: HeldView {
+private struct HeldMoment: PinnedView {
   let store: EngineStore
   let layout: KeyLayout
   let moment: Standing.Moment

@@ -70,7 +70,7 @@ public protocol OrderedDatabase: Sendable {
   /// Holds on to the newest durable state, for reads that are too long for one call, as an export to a slow reader.
   /// Rows that are overwritten meanwhile keep their space until it is released: hold it for minutes, not for days.
   /// - Throws: ``StoreError`` when the database is closed.
-  func hold() throws -> any HeldView
+  func pinView() throws -> any PinnedView
 
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
@@ -125,7 +125,7 @@ extension OrderedDatabase {
 }
 
 /// A state of a database that stays readable until it is released.
-public protocol HeldView: Sendable {
+public protocol PinnedView: Sendable {
   /// The version it shows.
   var version: Version { get }
 
@@ -157,7 +157,7 @@ public protocol ReadView {
   /// that is history. Returns how far it went without a visit, so that the caller goes on from there, or lets others
   /// have their turn first.
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys
@@ -166,7 +166,7 @@ public protocol ReadView {
 extension ReadView {
   /// For views that go over nothing but what they show.
   public func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
@@ -216,7 +216,7 @@ public protocol Sequenced: ReadView {
 
   /// Keeps ``commitVersion`` for this body even if it changes nothing: no other commit or reservation has it, and all
   /// that was handed out before lies below it.
-  func keepVersion()
+  func reserveCommitVersion()
 }
 
 /// What a sequenced body returned, and the version it was committed at.

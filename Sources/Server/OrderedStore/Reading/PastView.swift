@@ -35,10 +35,10 @@ final class PastView: ReadView {
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws { _ = try scan(range, reverse: reverse, hidden: .max, visit) }
+  ) throws { _ = try scan(range, reverse: reverse, maximumHidden: .max, visit) }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
     try noting {

@@ -102,7 +102,7 @@ final class SequencedState: Sequenced {
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
 
-  func keepVersion() { keepsVersion = true }
+  func reserveCommitVersion() { keepsVersion = true }
 
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)

@@ -50,7 +50,7 @@ extension ConformanceCheck {
           try expect(committed > last, "a commit at \(committed) after \(last)")
           let reserved = try await database.reserveVersion()
           try expect(reserved > committed, "a reservation at \(reserved) after \(committed)")
-          let kept = try await database.execute(validating: nil) { $0.keepVersion() }.version
+          let kept = try await database.execute(validating: nil) { $0.reserveCommitVersion() }.version
           try expect(kept > reserved, "a kept version at \(kept) after \(reserved)")
           run.clock.move(by: 2_000_000)
           let recent = try await database.recentVersion(within: 1_000_000)

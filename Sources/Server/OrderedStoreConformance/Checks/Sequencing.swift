@@ -75,7 +75,7 @@ extension ConformanceCheck {
         var last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         for _ in 0..<3 {
           let kept = try await database.execute(validating: nil) { state in
-            state.keepVersion()
+            state.reserveCommitVersion()
             try state.clear([2])
             return state.commitVersion
           }

@@ -104,7 +104,7 @@ final class StagedGeneration: Sendable {
     // It holds the generation, which nobody clears before.
     store.execute(validating: nil) { writer in
       try body(writer, prefix)
-    } answer: { outcome in
+    } completion: { outcome in
       self.land(outcome.map { _ in })
     }
   }

@@ -7,7 +7,7 @@ import RealtimeModel
 /// A location on its way into memory.
 struct SubtreeReader: Sendable {
   let path: Path
-  let held: any HeldView
+  let held: any PinnedView
   let limits: RealtimeLimits
   let staging: StagingLimits
   /// Where nodes are put together.

@@ -76,7 +76,7 @@ final class PassWriter: Sequenced {
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
 
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 
   /// Leaves the mark, if rows were cleared; whether it did.
   func mark() throws -> Bool {
