@@ -40,12 +40,12 @@ final class EngineDatabase: OrderedDatabase {
 
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     do {
-      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
+      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, completion) }
     } catch {
-      answer(.failure(error))
+      completion(.failure(error))
     }
   }
 

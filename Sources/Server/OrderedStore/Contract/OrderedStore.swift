@@ -81,12 +81,12 @@ public protocol OrderedDatabase: Sendable {
   /// if it asked for one (``Sequenced/keepVersion()``).
   /// - Parameters:
   ///   - reads: what the caller read earlier; the body runs only if none of it changed since.
-  ///   - answer: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
+  ///   - completion: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
   ///     for a call that is refused at once. It must be quick and must not block. Errors are
   ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   )
 
   /// Hands out a version above every commit so far and below every later one, so that a read time given to a client
@@ -114,7 +114,7 @@ public protocol OrderedDatabase: Sendable {
 }
 
 extension OrderedDatabase {
-  /// Runs a read-modify-write as ``execute(validating:_:answer:)`` does, and returns or throws its outcome.
+  /// Runs a read-modify-write as ``execute(validating:_:completion:)`` does, and returns or throws its outcome.
   public func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
   ) async throws -> Committed<Result> {

@@ -62,7 +62,7 @@ final class PastView: ReadView {
         guard goesOn else { return hidden }
         if !isShown {
           hidden.count += 1
-          if hidden.count >= most {
+          if hidden.count >= limit {
             hidden.last = order < 0 ? Key(rows.rowKey) : undo.key
             return hidden
           }
