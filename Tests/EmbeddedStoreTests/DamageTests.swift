@@ -49,7 +49,7 @@ private struct Victim {
 
   private static var options: EmbeddedOptions {
     EmbeddedOptions(
-      store: StoreOptions(trimmingInterval: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
+      store: StoreOptions(trimmingIntervalMilliseconds: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
   }
 
   var files: [String] {

@@ -5,7 +5,7 @@ import Testing
 @Suite("Group commit")
 struct CommitPipelineTests {
   private func open(_ engine: GatedEngine) async throws -> (EngineStore, any OrderedDatabase) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     return (store, try await store.database(named: "a", history: .seconds(60)))
   }
 
@@ -94,7 +94,7 @@ struct CommitPipelineTests {
   func failure() async throws {
     let engine = GatedEngine()
     let reports = Guarded<[String]>([])
-    let options = StoreOptions(trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
+    let options = StoreOptions(trimmingIntervalMilliseconds: 0, report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     let ran = Guarded(0)
@@ -128,7 +128,7 @@ struct CommitPipelineTests {
     let (first, database) = try await open(engine)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await first.close()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let other = try await store.database(named: "other", history: .seconds(60))
     engine.release(failing: .unavailable("no space left"))
     await #expect(throws: StoreError.self) {

@@ -103,7 +103,7 @@ private final class CountingDatabase: OrderedDatabase {
   func pinView() throws -> any PinnedView { try base.pinView() }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     if store.refusesNext() { return answer(.failure(StoreError.unavailable("too many calls wait"))) }

@@ -13,7 +13,7 @@ struct TellingCostTests {
     of changes: [(Path, Node)], on before: Node
   ) async throws -> (rows: Int, after: Node) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     _ = try await filling.set("/", to: before, as: .anonymous)
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
@@ -102,11 +102,11 @@ struct TellingCostTests {
 }
 
 /// A sequenced state that counts the rows which are looked up and walked over, also those that are not durable yet.
-final class CountingState: Sequenced {
-  private let base: any Sequenced
+final class CountingState: SequencedTransaction {
+  private let base: any SequencedTransaction
   private(set) var rows = 0
 
-  init(base: any Sequenced) { self.base = base }
+  init(base: any SequencedTransaction) { self.base = base }
 
   var version: Version { base.version }
   var commitVersion: Version { base.commitVersion }

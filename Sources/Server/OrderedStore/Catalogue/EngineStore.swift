@@ -157,8 +157,8 @@ package final class EngineStore: OrderedStore {
   /// Opens or creates a database; on the catalogue's thread.
   private func open(_ name: String, _ history: HistoryWindow) throws -> DatabaseCore {
     if let core = registry.withLock({ $0.open[name] }) { return core }
-    guard !name.isEmpty, name.utf8.count <= StoreLimits.name else {
-      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
+    guard !name.isEmpty, name.utf8.count <= StoreLimits.maximumNameBytes else {
+      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.maximumNameBytes) bytes")
     }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     let keepsHistory = history != .activeReadersOnly

@@ -85,7 +85,7 @@ public protocol OrderedDatabase: Sendable {
   ///     for a call that is refused at once. It must be quick and must not block. Errors are
   ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   )
 
@@ -116,7 +116,7 @@ public protocol OrderedDatabase: Sendable {
 extension OrderedDatabase {
   /// Runs a read-modify-write as ``execute(validating:_:completion:)`` does, and returns or throws its outcome.
   public func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result
   ) async throws -> Committed<Result> {
     try await withCheckedThrowingContinuation { continuation in
       execute(validating: reads, body) { continuation.resume(with: $0) }
@@ -187,7 +187,7 @@ public struct HiddenKeys: Sendable {
 }
 
 /// The state that a sequenced body sees and changes: all sequenced commits, and its own writes.
-public protocol Sequenced: ReadView {
+public protocol SequencedTransaction: ReadView {
   /// The version this commit will have: max(clock, last + 1 µs). Equals `version` of the view.
   var commitVersion: Version { get }
 
