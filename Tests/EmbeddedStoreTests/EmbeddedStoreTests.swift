@@ -45,7 +45,7 @@ struct EmbeddedStoreTests {
     let scratch = try ScratchDirectory()
     for _ in 0..<5 {
       let store = try await EmbeddedStore.open(directory: scratch.path)
-      let database = try await store.database(named: "a", history: .activeReadersOnly)
+      let database = try await store.database(named: "a", history: .openReads)
       for byte in UInt8(0)..<20 {
         database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
       }
@@ -54,7 +54,7 @@ struct EmbeddedStoreTests {
         try await group.next()
         let again = try await EmbeddedStore.open(directory: scratch.path)
         // What was in line when the store closed has been carried out.
-        let same = try await again.database(named: "a", history: .activeReadersOnly)
+        let same = try await again.database(named: "a", history: .openReads)
         #expect(try await same.read(at: nil) { try $0.get([19])?.value } == [19])
         try await again.close()
         try await group.waitForAll()
@@ -126,7 +126,7 @@ struct EmbeddedStoreTests {
     // Every start writes a table of what the log had. Until there are four they stay apart.
     for round in UInt8(0)..<16 {
       let store = try await EmbeddedStore.open(directory: scratch.path, options)
-      let database = try await store.database(named: "a", history: .activeReadersOnly)
+      let database = try await store.database(named: "a", history: .openReads)
       for part in UInt8(0)..<16 where part < round {
         #expect(try await database.read(at: nil) { try $0.get([part, 1])?.value } == [part], "\(round)")
         #expect(try await database.read(at: nil) { try $0.get([part, 2])?.value } == nil, "\(round)")

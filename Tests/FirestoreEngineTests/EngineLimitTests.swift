@@ -10,7 +10,7 @@ import Testing
 struct EngineLimitTests {
   /// A store whose clock a test sets.
   private static func store(_ clock: Guarded<UInt64>) throws -> MemoryStore {
-    try MemoryStore(StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
+    try MemoryStore(StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingInterval: 1))
   }
 
   @Test("a window of a query with as many filters as allowed is filled again")

@@ -34,7 +34,7 @@ import Testing
     }
 
     func open() async throws -> (store: any OrderedStore, trim: @Sendable () async throws -> Void) {
-      let options = StoreOptions(clock: clock.store, trimmingIntervalMilliseconds: 0)
+      let options = StoreOptions(clock: clock.store, trimmingInterval: 0)
       if isEmbedded {
         let store = try await EmbeddedStore.open(
           directory: directory.path, EmbeddedOptions(store: options))

@@ -5,7 +5,7 @@ import Testing
 @Suite("Group commit")
 struct CommitPipelineTests {
   private func open(_ engine: GatedEngine) async throws -> (EngineStore, any OrderedDatabase) {
-    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
     return (store, try await store.database(named: "a", history: .seconds(60)))
   }
 
@@ -94,7 +94,7 @@ struct CommitPipelineTests {
   func failure() async throws {
     let engine = GatedEngine()
     let reports = Guarded<[String]>([])
-    let options = StoreOptions(trimmingIntervalMilliseconds: 0, report: { line in reports.withLock { $0.append(line) } })
+    let options = StoreOptions(trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     let ran = Guarded(0)
@@ -115,7 +115,7 @@ struct CommitPipelineTests {
     // The disk works again, but what it did with the failed write is unknown: nothing is written any more.
     engine.release()
     await #expect(throws: StoreError.self) { try await increment(database, ran).value }
-    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .activeReadersOnly) }
+    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .openReads) }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     #expect(try await database.read(at: kept.version) { try $0.get([1])?.value } == [1])
     #expect(reports.withLock { $0.count } == 1)
@@ -128,7 +128,7 @@ struct CommitPipelineTests {
     let (first, database) = try await open(engine)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await first.close()
-    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
     let other = try await store.database(named: "other", history: .seconds(60))
     engine.release(failing: .unavailable("no space left"))
     await #expect(throws: StoreError.self) {

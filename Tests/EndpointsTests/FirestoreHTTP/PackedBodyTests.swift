@@ -75,7 +75,7 @@ struct PackedBodyTests {
   @Test("a connection that ends before its body is unpacked holds it no longer, and those behind are served")
   func givenUp() async throws {
     var limits = PortLimits()
-    limits.memory = MemoryBudget(limit: 64 << 20)
+    limits.memory = PeerMemory(limit: 64 << 20)
     let echo = try await EchoPort.start(limits: limits)
     let noise = Packer.pack((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
     try await BusyThreads.whileUnpacking { busy in

@@ -16,7 +16,7 @@ struct EnginePort {
   ) async throws {
     let microseconds = Guarded<UInt64>(1_800_000_000_000_000)
     let clock = StoreClock { microseconds.withLock { $0 } }
-    let store = try MemoryStore(StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0))
+    let store = try MemoryStore(StoreOptions(clock: clock, trimmingInterval: 0))
     try await FirestoreTestPort.with(store: store, policy: policy) { port in
       try await body(EnginePort(client: port.client, store: store, microseconds: microseconds))
     }

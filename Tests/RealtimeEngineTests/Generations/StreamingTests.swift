@@ -42,7 +42,7 @@ struct StreamingTests {
     for round in 0..<40 {
       let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
       _ = try await database.set("/", to: model, as: .administrator)
-      guard let held = try database.rows.current?.pinView() else { return }
+      guard let held = try database.rows.current?.hold() else { return }
       let generations = database.runner.sequencer.generations.durable
       let text = try await held.read { base in
         let view = try generations.view(base)

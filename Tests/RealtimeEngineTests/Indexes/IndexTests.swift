@@ -245,7 +245,7 @@ struct IndexTests {
   }
 
   private func rows(_ store: any OrderedStore, _ name: String) async throws -> [[UInt8]: [UInt8]] {
-    try await store.database(named: "realtime/\(name)", history: .activeReadersOnly).read(at: nil) { view in
+    try await store.database(named: "realtime/\(name)", history: .openReads).read(at: nil) { view in
       var rows: [[UInt8]: [UInt8]] = [:]
       try view.scan(KeyRange(prefix: [IndexRows.tree]), reverse: false) { key, value, _ in
         rows[Array(key)] = Array(value)
@@ -257,7 +257,7 @@ struct IndexTests {
 
   /// Waits until nothing is left to be built.
   private func built(_ store: any OrderedStore, _ name: String) async throws {
-    let database = try await store.database(named: "realtime/\(name)", history: .activeReadersOnly)
+    let database = try await store.database(named: "realtime/\(name)", history: .openReads)
     let deadline = ContinuousClock.now + .seconds(60)
     while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {
       try #require(ContinuousClock.now < deadline, "the index is not built")

@@ -13,7 +13,7 @@ struct TellingCostTests {
     of changes: [(Path, Node)], on before: Node
   ) async throws -> (rows: Int, after: Node) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     _ = try await filling.set("/", to: before, as: .anonymous)
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
@@ -30,7 +30,7 @@ struct TellingCostTests {
     var visited: [Int] = []
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
-      let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
+      let rows = try await MemoryStore().database(named: "cost", history: .openReads)
       // Nothing is kept in memory.
       let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
@@ -102,11 +102,11 @@ struct TellingCostTests {
 }
 
 /// A sequenced state that counts the rows which are looked up and walked over, also those that are not durable yet.
-final class CountingState: SequencedTransaction {
-  private let base: any SequencedTransaction
+final class CountingState: Sequenced {
+  private let base: any Sequenced
   private(set) var rows = 0
 
-  init(base: any SequencedTransaction) { self.base = base }
+  init(base: any Sequenced) { self.base = base }
 
   var version: Version { base.version }
   var commitVersion: Version { base.commitVersion }
@@ -131,5 +131,5 @@ final class CountingState: SequencedTransaction {
   func clear(_ key: [UInt8]) throws { try base.clear(key) }
   func clear(_ range: KeyRange) throws { try base.clear(range) }
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
-  func reserveCommitVersion() { base.reserveCommitVersion() }
+  func keepVersion() { base.keepVersion() }
 }

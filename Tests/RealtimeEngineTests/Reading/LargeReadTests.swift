@@ -186,7 +186,7 @@ struct LargeReadTests {
 
   @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
   func hashedWindows() async throws {
-    let rows = try await MemoryStore().database(named: "large", history: .activeReadersOnly)
+    let rows = try await MemoryStore().database(named: "large", history: .openReads)
     var staging = StagingLimits()
     staging.preparedBytes = 200
     let sequencer = Sequencer(

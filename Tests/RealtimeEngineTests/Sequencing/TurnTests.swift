@@ -10,7 +10,7 @@ import Testing
 struct TurnTests {
   /// Runs a batch and tells which of its operations were carried out, and which were put off.
   private func run(_ batch: [Operation], turnTime: Duration) async throws -> Sequencer.Pass {
-    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
+    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
     var staging = StagingLimits()
     staging.turnTime = turnTime
     let sequencer = Sequencer(
@@ -48,7 +48,7 @@ struct TurnTests {
 
   @Test("A wide window is not read in the sequencer, a narrow one is, and no other operation waits for it")
   func windows() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
+    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
     var staging = StagingLimits()
     (staging.readRows, staging.turnTime) = (8, .seconds(600))
     let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
@@ -97,7 +97,7 @@ struct TurnTests {
 
   @Test("A step of clearing index rows ends once its time is over, and the next goes on where it ended")
   func clearing() async throws {
-    let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
+    let rows = try await MemoryStore().database(named: "clearing", history: .openReads)
     var staging = StagingLimits()
     staging.turnTime = .zero
     let sequencer = Sequencer(
@@ -140,7 +140,7 @@ struct TurnTests {
 
   @Test("What was put off has its turn, however much that is new comes with every batch")
   func age() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
+    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
     var staging = StagingLimits()
     staging.turnTime = .zero
     let sequencer = Sequencer(

@@ -11,7 +11,7 @@ struct CostTests {
   /// A database with so many leaves, four levels deep, of which nothing is in memory.
   private func open(_ leaves: Int) async throws -> (CountingEngine, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     for part in 0..<(leaves / 100) {
       let node = Node.object((0..<100).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })

@@ -12,7 +12,7 @@ struct KeyOrderTests {
   /// A database of which nothing is in memory, on an engine that counts.
   private func open(_ name: String) async throws -> (CountingEngine, EngineStore, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
     return (engine, store, try await reopen(store, name))
   }
 

@@ -26,7 +26,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
 
   let service: any PlainHTTPService
   let port: PortLimits
-  let memory: MemoryReservation
+  let memory: PeerMemoryAccount
   private(set) lazy var inflations = InflationQueue()
   private(set) var isDraining = false
   private var heldBytes = 0
@@ -39,7 +39,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   init(_ service: any PlainHTTPService, _ port: PortLimits) {
     self.service = service
     self.port = port
-    memory = MemoryReservation(port)
+    memory = PeerMemoryAccount(port)
   }
 
   var answerTimeout: TimeAmount { port.answerTimeout }

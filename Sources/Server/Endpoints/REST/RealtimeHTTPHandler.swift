@@ -114,7 +114,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   var port: PortLimits { shared.port }
 
   /// What the connection holds of the server's memory.
-  var memory: MemoryReservation { shared.memory }
+  var memory: PeerMemoryAccount { shared.memory }
 
   /// Ends everything on this side, whoever ended the connection or stream.
   func end() {

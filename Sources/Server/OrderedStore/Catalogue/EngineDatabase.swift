@@ -34,18 +34,18 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
-  func pinView() throws -> any PinnedView {
+  func hold() throws -> any HeldView {
     HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
   }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
-    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
+    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     do {
-      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, completion) }
+      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
     } catch {
-      completion(.failure(error))
+      answer(.failure(error))
     }
   }
 
@@ -85,7 +85,7 @@ final class EngineDatabase: OrderedDatabase {
 }
 
 /// A state that is held.
-private struct HeldMoment: PinnedView {
+private struct HeldMoment: HeldView {
   let store: EngineStore
   let layout: KeyLayout
   let moment: Standing.Moment

@@ -37,14 +37,14 @@ final class Trimmer: Sendable {
     self.options = options
     let state = Guarded(State())
     self.state = state
-    guard options.trimmingIntervalMilliseconds > 0 else {
+    guard options.trimmingInterval > 0 else {
       thread = nil
       return
     }
     let trimming = Trimming(engine, pipeline, options)
     thread = DedicatedThread {
       while true {
-        let stopped = state.wait(milliseconds: options.trimmingIntervalMilliseconds) { $0.stopped ? true : nil } ?? false
+        let stopped = state.wait(milliseconds: options.trimmingInterval) { $0.stopped ? true : nil } ?? false
         if stopped { return }
         Trimmer.pass(state, trimming, options, eager: false)
       }

@@ -53,8 +53,8 @@ final class Sequencer: @unchecked Sendable {
   func enqueue(_ job: @escaping @Sendable (Sequencer) -> Void) throws {
     let starts = try queue.withLock { queue in
       guard !queue.closed else { throw Standing.gone }
-      guard queue.jobs.count < StoreLimits.maximumQueuedCalls else {
-        throw StoreError.unavailable("\(StoreLimits.maximumQueuedCalls) calls wait for this database already")
+      guard queue.jobs.count < StoreLimits.waitingCalls else {
+        throw StoreError.unavailable("\(StoreLimits.waitingCalls) calls wait for this database already")
       }
       queue.jobs.append(job)
       defer { queue.scheduled = true }
@@ -103,7 +103,7 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs one body; `answer` is called once.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: (any SequencedTransaction) throws -> Result,
+    validating reads: ReadSet?, _ body: (any Sequenced) throws -> Result,
     _ answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     if let failure = pipeline.failure { return answer(.failure(failure)) }

@@ -168,7 +168,7 @@ public final class RealtimeEngine: Sendable {
             found.append(name)
           }
           group.addTask {
-            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
+            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .openReads)
             let isUnenforced = try await rows.read(at: nil) { view in
               try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
             }

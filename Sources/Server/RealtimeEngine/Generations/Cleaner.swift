@@ -164,7 +164,7 @@ final class Cleaner: Sendable {
   /// Clears the beginning of a range; the rest of it, or nil, and its row is cleared too, if that was all. Going on from
   /// there spares a look at what was cleared before, which costs as much as rows for a while.
   private static func clear(
-    _ range: KeyRange, in writer: any SequencedTransaction, _ row: [UInt8], _ most: Int, _ limits: StagingLimits
+    _ range: KeyRange, in writer: any Sequenced, _ row: [UInt8], _ most: Int, _ limits: StagingLimits
   ) throws -> KeyRange? {
     var keys: [[UInt8]] = []
     var bytes = 0

@@ -96,7 +96,7 @@ final class StagedGeneration: Sendable {
 
   /// Begins a commit once there is room for it.
   private func commit(
-    _ body: @escaping @Sendable (any SequencedTransaction, _ prefix: [UInt8]) throws -> Void
+    _ body: @escaping @Sendable (any Sequenced, _ prefix: [UInt8]) throws -> Void
   ) async throws {
     try await wait(atMost: limits.commitsInFlight - 1)
     flights.withLock { $0.count += 1 }
@@ -104,7 +104,7 @@ final class StagedGeneration: Sendable {
     // It holds the generation, which nobody clears before.
     store.execute(validating: nil) { writer in
       try body(writer, prefix)
-    } completion: { outcome in
+    } answer: { outcome in
       self.land(outcome.map { _ in })
     }
   }
@@ -179,7 +179,7 @@ enum StagedStep: Sendable {
 
   /// Carries out as many steps as one commit should; the position of the first that is not done.
   fileprivate static func carryOut(
-    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits, in writer: any SequencedTransaction
+    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits, in writer: any Sequenced
   ) throws -> Int {
     var rows = 0
     var bytes = 0

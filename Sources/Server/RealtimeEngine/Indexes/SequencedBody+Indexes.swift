@@ -51,7 +51,7 @@ extension SequencedBody {
   ///   - value: what stands at the path now; nil if it is not at hand.
   ///   - hadChildren: whether there may be index rows at and below the path.
   mutating func keepIndexes(
-    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool, in writer: any SequencedTransaction
+    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool, in writer: any Sequenced
   ) throws {
     for child in write.above {
       let now = try tree.indexRows(of: child.key, in: child.location, by: child.orderings)
@@ -75,7 +75,7 @@ extension SequencedBody {
     try fill(value, at: path, rules, writer)
   }
 
-  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any SequencedTransaction) throws {
+  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any Sequenced) throws {
     try value.forEachChild { key, child in
       for ordering in rules.indexes {
         let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
@@ -98,7 +98,7 @@ extension SequencedBody {
     return builds
   }
 
-  mutating func set(_ builds: IndexBuilds, in writer: any SequencedTransaction) throws {
+  mutating func set(_ builds: IndexBuilds, in writer: any Sequenced) throws {
     if builds.all.isEmpty {
       try writer.clear(IndexBuilds.row)
     } else {
@@ -109,7 +109,7 @@ extension SequencedBody {
   }
 
   /// Has the index rows of a location and everything below it built anew, in the background.
-  mutating func build(_ path: Path, in writer: any SequencedTransaction) throws {
+  mutating func build(_ path: Path, in writer: any Sequenced) throws {
     var builds = try indexBuilds()
     builds.add(path)
     try set(builds, in: writer)

@@ -97,7 +97,7 @@ extension SequencedBody {
         .failure,
         "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
     }
-    guard registered.bytes <= limits.onDisconnectBytes, rows.allSatisfy({ $0.count <= StoreLimits.maximumValueBytes })
+    guard registered.bytes <= limits.onDisconnectBytes, rows.allSatisfy({ $0.count <= StoreLimits.value })
     else { throw RealtimeError.writeTooBig }
   }
 

@@ -161,7 +161,7 @@ final class LargeReading: Sendable {
     guard let store = runner.rows.current else {
       throw StoreError.unavailable("the database has no rows yet")
     }
-    let held = try store.pinView()
+    let held = try store.hold()
     let reader = SubtreeReader(
       path: job.path, held: held, limits: runner.sequencer.limits,
       staging: runner.sequencer.generations.limits, threads: threads)

@@ -7,7 +7,7 @@ import RealtimeModel
 /// A location on its way into memory.
 struct SubtreeReader: Sendable {
   let path: Path
-  let held: any PinnedView
+  let held: any HeldView
   let limits: RealtimeLimits
   let staging: StagingLimits
   /// Where nodes are put together.

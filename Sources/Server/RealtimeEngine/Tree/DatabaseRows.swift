@@ -21,7 +21,7 @@ final class DatabaseRows: Sendable {
     self.store = store
     self.now = now
     let exists = try await store.databaseExists(named: name)
-    opened = Guarded(exists ? try await store.database(named: name, history: .activeReadersOnly) : nil)
+    opened = Guarded(exists ? try await store.database(named: name, history: .openReads) : nil)
   }
 
   /// The rows; nil while nothing was ever written.
@@ -30,7 +30,7 @@ final class DatabaseRows: Sendable {
   /// Makes the rows, if there are none yet.
   func create() async throws -> any OrderedDatabase {
     if let current { return current }
-    let rows = try await store.database(named: name, history: .activeReadersOnly)
+    let rows = try await store.database(named: name, history: .openReads)
     opened.withLock { $0 = rows }
     return rows
   }

@@ -10,7 +10,7 @@ import NIOHTTP2
 final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
-  let memory: MemoryReservation
+  let memory: PeerMemoryAccount
   let tasks: LoopTasks
   let log: Logger
   /// Installs handlers for a stream that is not gRPC.
@@ -27,7 +27,7 @@ final class GRPCConnection {
   ) {
     self.methods = methods
     self.limits = limits.http2
-    self.memory = MemoryReservation(limits)
+    self.memory = PeerMemoryAccount(limits)
     self.tasks = LoopTasks(channel.eventLoop)
     self.answers = GRPCAnswerQueue(limits.http2, memory, channel)
     self.log = log
