@@ -35,8 +35,9 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", [crypto]),
-    module("RealtimeWire", ["RealtimeModel"]),
+    module("JSON"),
+    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeWire", ["JSON", "RealtimeModel"]),
     .systemLibrary(name: "CRocksDB"),
     .executableTarget(
       name: "Benchmarks",

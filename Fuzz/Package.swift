@@ -43,19 +43,21 @@ let package = Package(
       swiftSettings: [.swiftLanguageMode(.v6)]),
     module(
       "FirestoreWire", exclude: ["Generated", "Protos"], ["FirestoreModel", "FirestoreProtobuf", protobuf]),
-    module("RealtimeModel", [crypto]),
-    module("RealtimeWire", ["RealtimeModel"]),
-    module("GRPCFraming", [nio("NIOCore"), hpack]),
+    module("JSON"),
+    module("Locking"),
+    module("RealtimeModel", ["JSON", crypto]),
+    module("RealtimeWire", ["JSON", "RealtimeModel"]),
+    module("GRPCFraming", ["JSON", nio("NIOCore"), hpack]),
     .systemLibrary(name: "CZlib"),
-    module("OrderedStore"),
-    module("FirestoreEngine", ["OrderedStore", "FirestoreModel", "FirestoreWire"]),
-    module("RealtimeEngine", ["OrderedStore", "RealtimeModel", "RealtimeWire"]),
+    module("OrderedStore", ["Locking"]),
+    module("FirestoreEngine", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
+    module("RealtimeEngine", ["JSON", "Locking", "OrderedStore", "RealtimeModel", "RealtimeWire"]),
     // Without the port itself, which alone needs TLS.
     module(
       "Endpoints", exclude: ["Port/ListeningPort.swift", "Port/PortTLS.swift"],
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, protobuf, crypto,
         log,
       ],
@@ -64,8 +66,9 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "RealtimeModel",
-        "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints", protobuf, hpack, log,
+        "FirestoreModel", "FirestoreProtobuf", "FirestoreWire", "FirestoreEngine", "JSON",
+        "RealtimeModel", "RealtimeWire", "RealtimeEngine", "GRPCFraming", "OrderedStore", "Endpoints",
+        protobuf, hpack, log,
         nio("NIOCore"), nio("NIOEmbedded"), nio("NIOHTTP1"), nio("NIOWebSocket"),
         nio("NIOConcurrencyHelpers"),
       ],

@@ -21,7 +21,7 @@ private struct Victim {
     original = scratch.path + "/original"
     beginning = scratch.path + "/beginning"
     let store = try await EmbeddedStore.open(directory: live, Victim.options)
-    let database = try await store.database(named: Victim.name, history: .openReads)
+    let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
     for number in 0..<120 {
       let key = Array("row \(number)".utf8)
       let value: StoredValue = (0..<100).flatMap { _ in key }
@@ -49,7 +49,7 @@ private struct Victim {
 
   private static var options: EmbeddedOptions {
     EmbeddedOptions(
-      store: StoreOptions(trimmingInterval: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
+      store: StoreOptions(trimmingIntervalMilliseconds: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
   }
 
   var files: [String] {
@@ -84,7 +84,7 @@ private struct Victim {
     do {
       let store = try await EmbeddedStore.open(directory: path, Victim.options)
       do {
-        let database = try await store.database(named: Victim.name, history: .openReads)
+        let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
         let found = try await database.read(at: nil) { [keys, values] view in
           try zip(keys, values).map { try view.get($0)?.value == $1 }
         }
@@ -166,7 +166,7 @@ struct DamageTests {
     // Another start sorts all rows into tables and begins a log, which holds what is written then.
     let path = try victim.copy()
     let store = try await EmbeddedStore.open(directory: path)
-    let database = try await store.database(named: Victim.name, history: .openReads)
+    let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await store.close()
     let logs = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".log") }

@@ -1,5 +1,6 @@
 import Foundation
 import EmbeddedStore
+import Locking
 import OrderedStore
 import Testing
 
@@ -45,16 +46,16 @@ struct EmbeddedStoreTests {
     let scratch = try ScratchDirectory()
     for _ in 0..<5 {
       let store = try await EmbeddedStore.open(directory: scratch.path)
-      let database = try await store.database(named: "a", history: .openReads)
+      let database = try await store.database(named: "a", history: .activeReadersOnly)
       for byte in UInt8(0)..<20 {
-        database.execute(validating: nil, { try $0.set([byte], [byte]) }, answer: { _ in })
+        database.execute(validating: nil, { try $0.set([byte], [byte]) }, completion: { _ in })
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<2 { group.addTask { try await store.close() } }
         try await group.next()
         let again = try await EmbeddedStore.open(directory: scratch.path)
         // What was in line when the store closed has been carried out.
-        let same = try await again.database(named: "a", history: .openReads)
+        let same = try await again.database(named: "a", history: .activeReadersOnly)
         #expect(try await same.read(at: nil) { try $0.get([19])?.value } == [19])
         try await again.close()
         try await group.waitForAll()
@@ -126,7 +127,7 @@ struct EmbeddedStoreTests {
     // Every start writes a table of what the log had. Until there are four they stay apart.
     for round in UInt8(0)..<16 {
       let store = try await EmbeddedStore.open(directory: scratch.path, options)
-      let database = try await store.database(named: "a", history: .openReads)
+      let database = try await store.database(named: "a", history: .activeReadersOnly)
       for part in UInt8(0)..<16 where part < round {
         #expect(try await database.read(at: nil) { try $0.get([part, 1])?.value } == [part], "\(round)")
         #expect(try await database.read(at: nil) { try $0.get([part, 2])?.value } == nil, "\(round)")

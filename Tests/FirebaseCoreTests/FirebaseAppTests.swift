@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import Foundation
+import Locking
 import Testing
 
 @Suite("Apps", .timeLimit(.minutes(10)))

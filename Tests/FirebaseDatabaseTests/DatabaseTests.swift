@@ -116,7 +116,7 @@ struct DatabaseTests {
     let client = try Client.alone()
     let keys = (0..<500).compactMap { _ in client.ref.childByAutoId().key }
     #expect(Set(keys).count == 500)
-    #expect(keys == keys.sorted { Key($0) < Key($1) })
+    #expect(keys == keys.sorted { ChildKey($0) < ChildKey($1) })
     #expect(keys.allSatisfy { $0.utf8.count == 20 })
     await client.close()
   }

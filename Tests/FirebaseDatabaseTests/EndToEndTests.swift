@@ -4,6 +4,7 @@ import Dispatch
 import FirebaseCore
 import Foundation
 import HearthServer
+import Locking
 import Testing
 
 @testable import FirebaseDatabase

@@ -266,7 +266,7 @@ struct NetworkTests {
     /// A value that is large enough to be resumed by ranges.
     func large() -> Node {
       let children = (0..<40).map { n in
-        (Key(n.isMultiple(of: 2) ? "\(n)" : "k\(n)-\(random.key())"), random.node(depth: 3))
+        (ChildKey(n.isMultiple(of: 2) ? "\(n)" : "k\(n)-\(random.key())"), random.node(depth: 3))
       }
       return .object(children + [("long", .leaf(.string(String(repeating: "x", count: 1_100))))])
     }

@@ -3,6 +3,7 @@
 import FirebaseCore
 import Foundation
 import HearthServer
+import Locking
 import RandomModels
 import RealtimeModel
 import Testing

@@ -1,6 +1,7 @@
 // The connection's state machine, driven by hand: what is sent when, and what survives a lost
 // connection. No sockets, no clock.
 
+import FirebaseCore
 import RealtimeModel
 import RealtimeWire
 import Testing
@@ -125,17 +126,16 @@ struct ServerConnectionTests {
 
   @Test("waits grow from at once to thirty seconds, and a connection that lived starts over")
   func backoff() throws {
-    var backoff = Backoff()
-    #expect(backoff.next(random: 0.5) == 0)
-    var last: Int64 = 0
+    var backoff = Backoff.database(seed: 1)
+    #expect(backoff.next() == 0)
+    var base = 1_000.0
     for _ in 0..<40 {
-      let longest = backoff.next(random: 0.999_999)
-      #expect(longest >= last - 1 && longest <= 30_000)
-      last = longest
+      let delay = backoff.next()
+      #expect(delay >= 0.3 * base && delay <= base)
+      base = min(base * 1.3, 30_000)
     }
-    #expect(last >= 29_990)
     backoff.reset()
-    #expect(backoff.next(random: 0.9) == 0)
+    #expect(backoff.next() == 0)
 
     var connection = opened()
     var generation = try #require(openedTransport(connection.takeActions()))

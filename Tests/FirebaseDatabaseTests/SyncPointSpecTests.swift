@@ -2,6 +2,7 @@
 // Every vector runs at the root and once more below another path.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 
@@ -68,7 +69,7 @@ struct SyncPointRunner {
   var nextRegistration: UInt = 1
   var nextWrite = 0
   var listens: Set<Listen> = []
-  var registrations: [Int64: Registration] = [:]
+  var registrations: [Int64: ObserverRegistration] = [:]
 
   init(base: Path) {
     self.base = base
@@ -128,10 +129,10 @@ struct SyncPointRunner {
     }
   }
 
-  private mutating func makeRegistration() -> Registration {
+  private mutating func makeRegistration() -> ObserverRegistration {
     defer { nextRegistration += 1 }
     let everything: EventInterest = [.childAdded, .childRemoved, .childChanged, .childMoved, .value]
-    return Registration(id: nextRegistration, interest: everything)
+    return ObserverRegistration(id: nextRegistration, interest: everything)
   }
 
   /// No listen starts twice, and none stops that was not there.
@@ -170,7 +171,7 @@ struct SyncPointRunner {
 
   private func bound(_ value: JSONValue) -> QuerySpec.Bound {
     QuerySpec.Bound(
-      node(value["index"]).leafValue, key: value["name"]?.string.map { Key(bound: $0) })
+      node(value["index"]).leafValue, key: value["name"]?.string.map { ChildKey(bound: $0) })
   }
 
   private func compare(_ expected: [ExpectedEvent], _ actual: [ExpectedEvent], isExact: Bool) -> String? {
@@ -249,12 +250,12 @@ func node(_ json: JSONValue?) -> Node {
   case .double(let value)?: return .leaf(.double(value))
   case .string(let value)?: return .leaf(.string(value))
   case .array(let values)?:
-    return .object(values.enumerated().map { (Key("\($0.offset)"), node($0.element)) })
+    return .object(values.enumerated().map { (ChildKey("\($0.offset)"), node($0.element)) })
   case .object(let object)?:
     let priority = object[".priority"].flatMap { node($0).leafValue }.flatMap { try? Priority($0) }
     if let value = object[".value"] { return node(value).with(priority: priority) }
     return .object(
-      object.members.filter { !$0.key.hasPrefix(".") }.map { (Key($0.key), node($0.value)) },
+      object.members.filter { !$0.key.hasPrefix(".") }.map { (ChildKey($0.key), node($0.value)) },
       priority: priority)
   }
 }

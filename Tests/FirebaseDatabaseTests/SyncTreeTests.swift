@@ -11,7 +11,7 @@ struct SyncTreeTests {
   private let tree = SyncTree()
   private let all: EventInterest = [.value, .childAdded, .childRemoved, .childChanged, .childMoved]
 
-  private func observer(_ id: UInt) -> Registration { Registration(id: id, interest: all) }
+  private func observer(_ id: UInt) -> ObserverRegistration { ObserverRegistration(id: id, interest: all) }
 
   private func actions() -> [String] {
     tree.takeActions().map { action in

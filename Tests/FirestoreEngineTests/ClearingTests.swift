@@ -1,6 +1,7 @@
 // Clearing a database beside open transactions.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

@@ -102,7 +102,7 @@ private struct AskedPolicy: AccessPolicy {
   }
 
   private func plan(
-    _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.commit
+    _ writes: [Write], _ fixture: EngineFixture, written: Int = StoreLimits.maximumCommitBytes
   ) async throws -> Planned {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in

@@ -1,6 +1,7 @@
 // Limits of time and of indexes, as they are and raised; and queries that have as many parts as they may.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 
@@ -10,7 +11,8 @@ import Testing
 struct EngineLimitTests {
   /// A store whose clock a test sets.
   private static func store(_ clock: Guarded<UInt64>) throws -> MemoryStore {
-    try MemoryStore(StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingInterval: 1))
+    try MemoryStore(
+      StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
   }
 
   @Test("a window of a query with as many filters as allowed is filled again")

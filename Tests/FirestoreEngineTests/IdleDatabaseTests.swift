@@ -3,6 +3,7 @@
 
 import EmbeddedStore
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 
@@ -34,7 +35,7 @@ import Testing
     }
 
     func open() async throws -> (store: any OrderedStore, trim: @Sendable () async throws -> Void) {
-      let options = StoreOptions(clock: clock.store, trimmingInterval: 0)
+      let options = StoreOptions(clock: clock.store, trimmingIntervalMilliseconds: 0)
       if isEmbedded {
         let store = try await EmbeddedStore.open(
           directory: directory.path, EmbeddedOptions(store: options))

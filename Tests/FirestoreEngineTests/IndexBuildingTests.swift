@@ -268,7 +268,7 @@ import Testing
     let path = ResourcePath(["c", "d"])
     try await fixture.set(path, ["a": 1, "b": 2])
     let rows = try await fixture.engine.database(fixture.database).rows
-    func faults(_ damage: @escaping @Sendable (any Sequenced) throws -> Void) async throws
+    func faults(_ damage: @escaping @Sendable (any SequencedTransaction) throws -> Void) async throws
       -> [ConsistencyReport.Fault]
     {
       _ = try await rows.execute(validating: nil) { view in try damage(view) }

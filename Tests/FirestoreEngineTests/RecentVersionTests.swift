@@ -1,6 +1,7 @@
 // Reads of the newest state while the sequencer, or the thread that publishes, is held up: they do not wait for it.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

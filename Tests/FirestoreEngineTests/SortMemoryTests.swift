@@ -1,6 +1,7 @@
 // What queries that no index orders hold together, and the first few of many elements.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import RandomModels
 import Testing

@@ -1,6 +1,7 @@
 // Plain writes among transactions: they get their turn, and an abandoned transaction's lease ends when it should.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

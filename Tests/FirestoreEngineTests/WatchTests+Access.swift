@@ -1,6 +1,7 @@
 // Who may listen, and what becomes of targets whose permission goes.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

@@ -84,7 +84,7 @@ struct ServerStreamTests {
     let head = try stream.receive(headers: request([("grpc-encoding", "gzip")]), endStream: false)
     #expect(head.encoding == "gzip")
     stream.receive(data: ByteBuffer(bytes: [1, 0, 0, 0, 1, 7, 0, 0, 0, 0, 1, 8]), endStream: true)
-    #expect(try stream.next() == .packedMessage(ByteBuffer(bytes: [7])))
+    #expect(try stream.next() == .compressedMessage(ByteBuffer(bytes: [7])))
     #expect(try stream.next() == .message(ByteBuffer(bytes: [8])))
     #expect(stream.start()?.first(name: "grpc-accept-encoding") == "gzip,deflate,identity")
 

@@ -1,3 +1,4 @@
+import Locking
 import OrderedStore
 import Testing
 
@@ -20,7 +21,8 @@ struct ClockAndHistoryTests {
     let clock = StillClock()
     let reports = Guarded<[String]>([])
     let options = StoreOptions(
-      clock: clock.clock, trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
+      clock: clock.clock, trimmingIntervalMilliseconds: 0,
+      report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
@@ -43,7 +45,7 @@ struct ClockAndHistoryTests {
   func ceiling() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
-    let options = StoreOptions(clock: clock.clock, trimmingInterval: 0)
+    let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
@@ -64,7 +66,7 @@ struct ClockAndHistoryTests {
   func trimming() async throws {
     let engine = MemoryEngine()
     let clock = StillClock()
-    let store = try EngineStore(engine, StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(100))
     func commit(_ value: UInt8) async throws -> Version {
       try await database.execute(validating: nil) { state in
@@ -110,7 +112,8 @@ struct ClockAndHistoryTests {
   @Test("the longest window keeps everything")
   func endlessWindow() async throws {
     let clock = StillClock()
-    let store = try EngineStore(MemoryEngine(), StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(
+      MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(.max))
     let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
     _ = try await database.execute(validating: nil) { try $0.set([1], [2]) }
@@ -124,7 +127,8 @@ struct ClockAndHistoryTests {
   @Test("a read set older than what is remembered in memory is still judged rightly")
   func oldReadSets() async throws {
     let clock = StillClock()
-    let store = try EngineStore(MemoryEngine(), StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    let store = try EngineStore(
+      MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     _ = try await database.execute(validating: nil) { state in
       for byte in UInt8(0)..<10 { try state.set([byte], [1]) }

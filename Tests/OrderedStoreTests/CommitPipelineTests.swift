@@ -1,3 +1,4 @@
+import Locking
 import OrderedStore
 import StoreFixture
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @Suite("Group commit")
 struct CommitPipelineTests {
   private func open(_ engine: GatedEngine) async throws -> (EngineStore, any OrderedDatabase) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     return (store, try await store.database(named: "a", history: .seconds(60)))
   }
 
@@ -38,15 +39,15 @@ struct CommitPipelineTests {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
     let before = engine.state.withLock { $0.commits }
-    engine.shut()
+    engine.blockCommits()
     let ran = Guarded(0)
     let first = increment(database, ran)
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let rest = (0..<40).map { _ in increment(database, ran) }
     await bodies(41, ran)
     // All 41 bodies ran over each other's rows, and nobody outside sees any of them yet.
     #expect(try await database.read(at: nil) { try $0.get([1]) } == nil)
-    engine.release()
+    engine.unblock()
     var results = [try await first.value.result]
     for task in rest { results.append(try await task.value.result) }
     #expect(results.sorted() == Array(1...41))
@@ -59,10 +60,10 @@ struct CommitPipelineTests {
   func readersWait() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
-    engine.shut()
+    engine.blockCommits()
     let ran = Guarded(0)
     let write = increment(database, ran)
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let answered = Guarded(false)
     let look = Task {
       let seen = try await database.execute(validating: nil) { state in
@@ -82,7 +83,7 @@ struct CommitPipelineTests {
     }
     await bodies(3, ran)
     #expect(!answered.withLock { $0 })
-    engine.release()
+    engine.unblock()
     let committed = try await write.value
     let seen = try await look.value
     #expect(seen.result == [1] && seen.version == committed.version && !seen.wrote)
@@ -94,18 +95,19 @@ struct CommitPipelineTests {
   func failure() async throws {
     let engine = GatedEngine()
     let reports = Guarded<[String]>([])
-    let options = StoreOptions(trimmingInterval: 0, report: { line in reports.withLock { $0.append(line) } })
+    let options = StoreOptions(
+      trimmingIntervalMilliseconds: 0, report: { line in reports.withLock { $0.append(line) } })
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
     let ran = Guarded(0)
     let kept = try await increment(database, ran).value
-    engine.shut()
+    engine.blockCommits()
     let first = increment(database, ran)
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let second = increment(database, ran)
     await bodies(3, ran)
     let reservation = Task { try await database.reserveVersion() }
-    engine.release(failing: .unavailable("no space left"))
+    engine.unblock(failing: .unavailable("no space left"))
     for task in [first, second, increment(database, ran)] {
       let error = await #expect(throws: StoreError.self) { try await task.value }
       #expect(error?.code == .unavailable)
@@ -113,9 +115,11 @@ struct CommitPipelineTests {
     }
     await #expect(throws: StoreError.self) { try await reservation.value }
     // The disk works again, but what it did with the failed write is unknown: nothing is written any more.
-    engine.release()
+    engine.unblock()
     await #expect(throws: StoreError.self) { try await increment(database, ran).value }
-    await #expect(throws: StoreError.self) { try await store.database(named: "new", history: .openReads) }
+    await #expect(throws: StoreError.self) {
+      try await store.database(named: "new", history: .activeReadersOnly)
+    }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     #expect(try await database.read(at: kept.version) { try $0.get([1])?.value } == [1])
     #expect(reports.withLock { $0.count } == 1)
@@ -128,9 +132,9 @@ struct CommitPipelineTests {
     let (first, database) = try await open(engine)
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     try await first.close()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let other = try await store.database(named: "other", history: .seconds(60))
-    engine.release(failing: .unavailable("no space left"))
+    engine.unblock(failing: .unavailable("no space left"))
     await #expect(throws: StoreError.self) {
       try await other.execute(validating: nil) { try $0.set([1], [2]) }
     }
@@ -158,7 +162,7 @@ struct CommitPipelineTests {
       try state.set([1], [1])
       try state.log([1], nil)
     }
-    engine.shut()
+    engine.blockCommits()
     let lost = (UInt8(2)...9).map { value in
       Task {
         try await database.execute(validating: nil) { state in
@@ -167,8 +171,8 @@ struct CommitPipelineTests {
         }
       }
     }
-    await engine.heldBack()
-    engine.release(failing: .unavailable("input/output error"))
+    await engine.waitUntilBlocked()
+    engine.unblock(failing: .unavailable("input/output error"))
     for task in lost { await #expect(throws: StoreError.self) { try await task.value } }
     #expect(heard.withLock { $0 } == [[1]])
     #expect(try await database.log(after: .zero, limit: 99).map(\.version) == [kept.version])
@@ -187,14 +191,14 @@ struct CommitPipelineTests {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
     let read = try await database.reserveVersion()
-    engine.shut()
+    engine.blockCommits()
     let ran = Guarded(0)
     let write = increment(database, ran)
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let late = Task {
       try await database.execute(validating: ReadSet(version: read, keys: [[1]])) { try $0.set([2], [2]) }
     }
-    engine.release()
+    engine.unblock()
     await #expect(throws: StoreError.conflict) { try await late.value }
     #expect(try await database.read(at: nil) { try $0.get([1])?.value } == [1])
     _ = try await write.value

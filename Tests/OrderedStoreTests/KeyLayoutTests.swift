@@ -24,7 +24,7 @@ struct KeyLayoutTests {
   @Test("rows, undo rows and log records lie as the layout's example says")
   func example() async throws {
     let engine = MemoryEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
     let first = try await database.execute(validating: nil) { try $0.set([0x61, 0], [0x78]) }.version
     let second = try await database.execute(validating: nil) { state in
@@ -50,8 +50,8 @@ struct KeyLayoutTests {
   @Test("a database that needs no past writes no undo rows, and removing it leaves nothing")
   func withoutHistory() async throws {
     let engine = MemoryEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
-    let database = try await store.database(named: "a", history: .openReads)
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let database = try await store.database(named: "a", history: .activeReadersOnly)
     for value in UInt8(0)..<5 { _ = try await database.execute(validating: nil) { try $0.set([1], [value]) } }
     #expect(try rows(engine, from: [1], to: [2]).count == 1)
     try await store.removeDatabase(named: "a")
@@ -77,7 +77,7 @@ struct KeyLayoutTests {
   @Test("a row shorter than its version is reported as damage, not read beyond its end")
   func damagedRow() async throws {
     let engine = MemoryEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
     let batch = engine.makeBatch()
     ([1, 0, 0, 0, 1, 1, 0x61] as Key).withUnsafeBytes { key in

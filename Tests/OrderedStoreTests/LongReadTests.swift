@@ -1,3 +1,4 @@
+import Locking
 import OrderedStore
 import Testing
 
@@ -16,7 +17,7 @@ struct LongReadTests {
   private static let rows = 2000
 
   private func withRows(_ body: (any OrderedDatabase, Version) async throws -> Void) async throws {
-    let store = try MemoryStore(StoreOptions(trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
     var first = Version.zero
     for round in UInt8(0)..<2 {

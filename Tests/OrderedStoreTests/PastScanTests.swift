@@ -1,3 +1,4 @@
+import Locking
 import OrderedStore
 import RandomModels
 import Testing
@@ -8,7 +9,7 @@ struct PastScanTests {
   private func churned(
     _ engine: SeekCounter, jobs: Int
   ) async throws -> (store: EngineStore, database: any OrderedDatabase, before: Version) {
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     let before = try await database.execute(validating: nil) { state in
       try state.set([0], [1])
@@ -46,7 +47,7 @@ struct PastScanTests {
   @Test("a key with a long history costs a few steps and seeks, not its history", arguments: [false, true])
   func longHistory(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var versions: [Version] = []
     for round in UInt8(0)..<200 {
@@ -81,7 +82,7 @@ struct PastScanTests {
         var range = KeyRange(start: [], end: nil)
         while true {
           var keys: [Key] = []
-          let hidden = try view.scan(range, reverse: reverse, hidden: 64) { key, _, _ in
+          let hidden = try view.scan(range, reverse: reverse, maximumHidden: 64) { key, _, _ in
             keys.append(Key(key))
             return true
           }
@@ -100,7 +101,7 @@ struct PastScanTests {
   @Test("scans in parts show the states that there were, whatever the history")
   func random() async throws {
     var random = SeededGenerator(seed: 3)
-    let store = try MemoryStore(StoreOptions(trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
     var rows: [Key: StoredValue] = [:]
     var states: [(Version, [Key: StoredValue])] = []
@@ -128,7 +129,7 @@ struct PastScanTests {
           var found: [(key: Key, value: StoredValue)] = []
           var range = KeyRange(start: [], end: nil)
           while true {
-            let part = try view.scan(range, reverse: reverse, hidden: hidden) { key, value, _ in
+            let part = try view.scan(range, reverse: reverse, maximumHidden: hidden) { key, value, _ in
               found.append((Key(key), StoredValue(value)))
               return true
             }

@@ -29,7 +29,7 @@ struct Transaction: Sendable {
 
   var hotKey: Key { [UInt8(ascii: "h"), UInt8(number % 7)] }
 
-  func apply(to state: any Sequenced) throws {
+  func apply(to state: any SequencedTransaction) throws {
     for (key, value) in rows { try state.set(key, value) }
     try state.set(hotKey, Transaction.bytes(number))
     let queue = UInt8(ascii: "q")

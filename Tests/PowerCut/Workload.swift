@@ -40,7 +40,7 @@ struct Workload {
     let clock = StoreClock { StoreClock.system.now() - hoursBehind * 3_600_000_000 }
     // So small a memtable that tables are written and merged within one child's life.
     var options = EmbeddedOptions(
-      store: StoreOptions(clock: clock, trimmingInterval: 0), blockCacheBytes: 4 << 20,
+      store: StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0), blockCacheBytes: 4 << 20,
       memtableBytes: 64 << 10)
     options.syncsCommits = syncs
     return options

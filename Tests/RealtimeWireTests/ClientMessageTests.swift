@@ -180,7 +180,7 @@ struct ClientMessageTests {
       let whole = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
       // Cut anywhere it is the same.
       for cut in bytes.indices {
-        var pieces = RequestNumber()
+        var pieces = RequestNumberScanner()
         bytes[..<cut].withUnsafeBytes { pieces.scan($0) }
         bytes[cut...].withUnsafeBytes { pieces.scan($0) }
         #expect(pieces.value == whole, "\(text) cut at \(cut)")

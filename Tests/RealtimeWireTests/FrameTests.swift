@@ -6,7 +6,7 @@ import Testing
 struct FrameTests {
   private func pieces(_ text: String) -> [Substring]? {
     let bytes = Array(text.utf8)
-    return bytes.withUnsafeBytes { raw in MessageSplitter.pieces(of: raw) }?
+    return bytes.withUnsafeBytes { raw in MessageSplitter.frames(of: raw) }?
       .map { Substring(decoding: bytes[$0], as: UTF8.self) }
   }
 
@@ -37,8 +37,8 @@ struct FrameTests {
   @Test("a message that needs more than 9,999 pieces is not sent at all")
   func tooManyPieces() {
     let bytes = Array(repeating: UInt8(ascii: "x"), count: 3 * 9_999 + 1)
-    #expect(bytes.dropLast().withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) }?.count == 9_999)
-    #expect(bytes.withUnsafeBytes { MessageSplitter.pieces(of: $0, length: 3) } == nil)
+    #expect(bytes.dropLast().withUnsafeBytes { MessageSplitter.frames(of: $0, length: 3) }?.count == 9_999)
+    #expect(bytes.withUnsafeBytes { MessageSplitter.frames(of: $0, length: 3) } == nil)
   }
 
   @Test("whether a message fits is told as cutting it does", arguments: ["x", "é", "€", "😀"])

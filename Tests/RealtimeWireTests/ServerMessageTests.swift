@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import RealtimeWire
@@ -72,11 +73,11 @@ struct ServerMessageTests {
 
   @Test("one encoded push serves every subscriber, whatever its number")
   func sharedPush() {
-    let text = PushText(data: .leaf(.int(1)), at: "a/b")
+    let text = PushEncoder(data: .leaf(.int(1)), at: "a/b")
     #expect(
       String(decoding: text.message(tag: nil), as: UTF8.self)
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
-    let tagged = String(decoding: text.bytes + PushText.ending(tag: 12), as: UTF8.self)
+    let tagged = String(decoding: text.bytes + PushEncoder.ending(tag: 12), as: UTF8.self)
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 

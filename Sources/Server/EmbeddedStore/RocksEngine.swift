@@ -1,6 +1,7 @@
 // RocksDB as a storage engine: batches are its write batches, snapshots its snapshots.
 
 internal import CRocksDB
+import Locking
 internal import OrderedStore
 
 /// The engine on disk.

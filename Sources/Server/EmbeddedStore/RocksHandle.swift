@@ -4,6 +4,7 @@
 // Invariant: `database` is open as long as this object lives, and nothing of RocksDB outlives it.
 
 internal import CRocksDB
+import Locking
 internal import OrderedStore
 
 /// An open RocksDB.

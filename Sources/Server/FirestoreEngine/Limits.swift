@@ -85,7 +85,7 @@ extension EngineLimits {
   /// Bytes of these documents, after which no more are added.
   public static let clearedBytes = 64 << 20
   /// Bytes of the keys that the commit removes, and of its log record: what a commit may have.
-  public static let clearedKeyBytes = StoreLimits.commit - 1
+  public static let clearedKeyBytes = StoreLimits.maximumCommitBytes - 1
   /// How long a transaction's read waits for locks behind transactions that are at work; for one whose client is silent
   /// it gives up once that has lasted as long as a write waits.
   public static let readLockWait: UInt64 = 30_000_000

@@ -185,7 +185,7 @@ public final class HearthServer: Sendable {
     options.report = { [log] in log.notice("\($0)") }
     let engine = FirestoreEngine(store: store, policy: policy, options: options)
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: SystemMemory.bytes / 4)
+    limits.memory = MemoryBudget(limit: SystemMemory.bytes / 4)
     // Each port may take them all.
     limits.maximumConnections = OpenFiles.current.connections
     limits.connections = ConnectionBudget(limits.maximumConnections)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("The queue of inflations", .timeLimit(.minutes(5)))
 struct InflationQueueTests {
-  private typealias Outcome = Result<ByteBuffer, Inflation.Failure>
+  private typealias Outcome = Result<ByteBuffer, Decompression.Failure>
 
   private static let limit = 64 << 20
 
@@ -19,8 +19,8 @@ struct InflationQueueTests {
   private func told() -> [String] { events.withLockedValue { $0 } }
 
   /// A job that tells its outcome by its name.
-  private func job(_ name: String, _ packed: [UInt8]) -> InflationQueue.Job {
-    InflationQueue.Job(ByteBuffer(bytes: packed), .gzip, limit: Self.limit, on: loop) { [events] outcome in
+  private func job(_ name: String, _ packed: [UInt8]) -> DecompressionQueue.Job {
+    DecompressionQueue.Job(ByteBuffer(bytes: packed), .gzip, limit: Self.limit, on: loop) { [events] outcome in
       let text =
         switch outcome {
         case .success(let bytes): "\(name): \(bytes.readableBytes)"
@@ -30,7 +30,7 @@ struct InflationQueueTests {
     }
   }
 
-  private func giveUp(_ job: InflationQueue.Job, _ name: String, of queue: InflationQueue) {
+  private func giveUp(_ job: DecompressionQueue.Job, _ name: String, of queue: DecompressionQueue) {
     queue.giveUp(job) { [events] in events.withLockedValue { $0.append("\(name) released") } }
   }
 
@@ -49,7 +49,7 @@ struct InflationQueueTests {
     try await withThread { threads, busy in
       let packed = Packer.pack([1, 2, 3])
       try await loop.submit {
-        let (greedy, honest) = (InflationQueue(threads), InflationQueue(threads))
+        let (greedy, honest) = (DecompressionQueue(threads), DecompressionQueue(threads))
         for name in ["a", "b", "c"] { greedy.add(job(name, packed)) }
         honest.add(job("other", [7]))
       }.get()
@@ -64,7 +64,7 @@ struct InflationQueueTests {
   func givenUpEarly() async throws {
     try await withThread { threads, busy in
       try await loop.submit {
-        let queue = InflationQueue(threads)
+        let queue = DecompressionQueue(threads)
         let jobs = (0..<3).map { job("\($0)", Packer.bomb(1 << 20)) }
         for job in jobs { queue.add(job) }
         // The first is with the thread, the second waits on the connection.
@@ -83,7 +83,7 @@ struct InflationQueueTests {
     try await withThread { threads, busy in
       busy.free()
       try await loop.submit {
-        let queue = InflationQueue(threads)
+        let queue = DecompressionQueue(threads)
         let (first, second) = (job("first", Packer.bomb(32 << 20)), job("second", Packer.pack([1])))
         queue.add(first)
         queue.add(second)

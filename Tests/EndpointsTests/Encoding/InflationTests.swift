@@ -11,28 +11,28 @@ struct InflationTests {
   private static let plain = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7 &* 31) }
 
   private func unpack(
-    _ packed: [UInt8], _ packing: Packing = .gzip, limit: Int = limit
+    _ packed: [UInt8], _ packing: CompressionAlgorithm = .gzip, limit: Int = limit
   ) throws -> [UInt8] {
-    Array(try Inflation.unpack(ByteBuffer(bytes: packed), packing, limit: limit).readableBytesView)
+    Array(try Decompression.unpack(ByteBuffer(bytes: packed), packing, limit: limit).readableBytesView)
   }
 
-  private func failure(_ packed: [UInt8], _ packing: Packing = .gzip, limit: Int = limit) -> Inflation
+  private func failure(_ packed: [UInt8], _ packing: CompressionAlgorithm = .gzip, limit: Int = limit) -> Decompression
     .Failure?
   {
-    do throws(Inflation.Failure) {
-      _ = try Inflation.unpack(ByteBuffer(bytes: packed), packing, limit: limit)
+    do throws(Decompression.Failure) {
+      _ = try Decompression.unpack(ByteBuffer(bytes: packed), packing, limit: limit)
       return nil
     } catch {
       return error
     }
   }
 
-  private func isDamaged(_ failure: Inflation.Failure?) -> Bool {
+  private func isDamaged(_ failure: Decompression.Failure?) -> Bool {
     if case .damaged = failure { true } else { false }
   }
 
-  @Test("what was packed comes out again", arguments: [Packing.gzip, .deflate])
-  func roundTrip(packing: Packing) throws {
+  @Test("what was packed comes out again", arguments: [CompressionAlgorithm.gzip, .deflate])
+  func roundTrip(packing: CompressionAlgorithm) throws {
     for bytes in [[], [7], Self.plain] {
       #expect(try unpack(Packer.pack(bytes, packing), packing) == bytes)
     }
@@ -46,8 +46,8 @@ struct InflationTests {
     #expect(isDamaged(failure(Packer.pack([1], .deflate) + Packer.pack([2], .deflate), .deflate)))
   }
 
-  @Test("the limit is kept to the byte, and over all members together", arguments: [Packing.gzip, .deflate])
-  func limits(packing: Packing) throws {
+  @Test("the limit is kept to the byte, and over all members together", arguments: [CompressionAlgorithm.gzip, .deflate])
+  func limits(packing: CompressionAlgorithm) throws {
     let packed = Packer.pack(Self.plain, packing)
     #expect(try unpack(packed, packing, limit: Self.plain.count) == Self.plain)
     #expect(failure(packed, packing, limit: Self.plain.count - 1) == .tooLarge)
@@ -57,7 +57,7 @@ struct InflationTests {
 
   @Test("every cut, every flipped bit and everything behind the end is refused, and nothing crashes")
   func damage() {
-    for packing in [Packing.gzip, .deflate] {
+    for packing in [CompressionAlgorithm.gzip, .deflate] {
       let text = Array("a text of some length, of some length".utf8)
       let packed = Packer.pack(text, packing)
       for count in packed.indices { #expect(isDamaged(failure(Array(packed[..<count]), packing))) }
@@ -82,7 +82,7 @@ struct InflationTests {
     arguments: [0, 1, 3, 100, 5_000, 70_000])
   func room(count: Int) throws {
     let packed = ByteBuffer(bytes: Packer.pack([UInt8](repeating: 1, count: count)))
-    let unpacked = try Inflation.unpack(packed, .gzip, limit: Self.limit)
+    let unpacked = try Decompression.unpack(packed, .gzip, limit: Self.limit)
     #expect(unpacked.readableBytes == count)
     #expect(unpacked.storageCapacity <= 2 * count)
   }
@@ -90,12 +90,12 @@ struct InflationTests {
   @Test("on an event loop only what is little work is unpacked")
   func atOnce() throws {
     let small = ByteBuffer(bytes: Packer.pack([1, 2, 3]))
-    #expect(try Inflation.atOnce(small, .gzip, limit: Self.limit) == ByteBuffer(bytes: [1, 2, 3]))
-    #expect(try Inflation.atOnce(ByteBuffer(bytes: Packer.bomb(1 << 20)), .gzip, limit: Self.limit) == nil)
+    #expect(try Decompression.atOnce(small, .gzip, limit: Self.limit) == ByteBuffer(bytes: [1, 2, 3]))
+    #expect(try Decompression.atOnce(ByteBuffer(bytes: Packer.bomb(1 << 20)), .gzip, limit: Self.limit) == nil)
     let noise = (0..<10_000).map { _ in UInt8.random(in: 0...255) }
-    #expect(try Inflation.atOnce(ByteBuffer(bytes: Packer.pack(noise)), .gzip, limit: Self.limit) == nil)
-    #expect(throws: Inflation.Failure.tooLarge) {
-      try Inflation.atOnce(small, .gzip, limit: 2)
+    #expect(try Decompression.atOnce(ByteBuffer(bytes: Packer.pack(noise)), .gzip, limit: Self.limit) == nil)
+    #expect(throws: Decompression.Failure.tooLarge) {
+      try Decompression.atOnce(small, .gzip, limit: 2)
     }
   }
 }

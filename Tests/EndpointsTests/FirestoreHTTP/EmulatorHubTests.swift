@@ -1,6 +1,7 @@
 // The emulators' hub: where tools and test libraries ask what runs.
 
 import HearthServer
+import JSON
 import RealtimeModel
 import Testing
 

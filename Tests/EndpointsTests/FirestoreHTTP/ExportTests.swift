@@ -4,6 +4,7 @@ import FirestoreModel
 import FirestoreProtobuf
 import Foundation
 import HearthServer
+import JSON
 import RandomModels
 import RealtimeModel
 import Testing

@@ -1,6 +1,7 @@
 // Every binding of Firestore's REST interface, over real sockets.
 
 import HearthServer
+import JSON
 import NIOHTTP1
 import RealtimeModel
 import Testing

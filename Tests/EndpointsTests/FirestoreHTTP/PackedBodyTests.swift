@@ -35,8 +35,8 @@ struct PackedBodyTests {
 
   @Test(
     "a compressed body is read as it is unpacked",
-    arguments: [("gzip", Packing.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate)])
-  func unpacked(encoding: String, packing: Packing) async throws {
+    arguments: [("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate)])
+  func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
     try await FirestoreTestServer.serving { server in
       for (id, text) in [("small", "x"), ("large", String(repeating: "x", count: 900_000))] {
         let body = Packer.pack(document(text), packing)
@@ -75,7 +75,7 @@ struct PackedBodyTests {
   @Test("a connection that ends before its body is unpacked holds it no longer, and those behind are served")
   func givenUp() async throws {
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: 64 << 20)
+    limits.memory = MemoryBudget(limit: 64 << 20)
     let echo = try await EchoPort.start(limits: limits)
     let noise = Packer.pack((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
     try await BusyThreads.whileUnpacking { busy in

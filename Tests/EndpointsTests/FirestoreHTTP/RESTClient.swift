@@ -1,6 +1,7 @@
 // One request to REST over a socket of its own, and the answer taken apart.
 
 import HearthServer
+import JSON
 import NIOCore
 import NIOSSL
 import RealtimeModel

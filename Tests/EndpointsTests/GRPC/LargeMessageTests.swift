@@ -88,7 +88,7 @@ struct LargeMessageTests {
   @Test("end a Write stream in their turn, and what comes behind them is read and dropped", arguments: sizes)
   func writes(large: Large) async throws {
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: 1 << 30)
+    limits.memory = MemoryBudget(limit: 1 << 30)
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
       running in
       let client = running.client

@@ -58,8 +58,8 @@ struct PackedMessageTests {
 
   @Test(
     "A compressed message is unpacked, be it small, or large in either form",
-    arguments: [("gzip", Packing.gzip), ("deflate", .deflate)])
-  func unpacked(encoding: String, packing: Packing) async throws {
+    arguments: [("gzip", CompressionAlgorithm.gzip), ("deflate", .deflate)])
+  func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
     try await withEcho { client in
       let large = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 / 3 &* 31) }
       let noise = (0..<300_000).map { _ in UInt8.random(in: 0...255) }
@@ -140,7 +140,7 @@ struct PackedMessageTests {
   @Test("The only message of a request is kept as it came until the request is whole")
   func unfinished() async throws {
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: 64 << 20)
+    limits.memory = MemoryBudget(limit: 64 << 20)
     try await withEcho(limits) { client in
       var calls: [GRPCTestCall] = []
       for _ in 0..<4 {
@@ -171,7 +171,7 @@ struct PackedMessageTests {
   @Test("A call that ends before its message is unpacked holds it no longer, be it reset or out of time")
   func givenUpEarly() async throws {
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: 64 << 20)
+    limits.memory = MemoryBudget(limit: 64 << 20)
     let noise = Packer.pack((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
     try await withEcho(limits) { client in
       try await BusyThreads.whileUnpacking { busy in

@@ -8,6 +8,7 @@ import FirestoreWire
 import Foundation
 import GRPCFraming
 import HearthServer
+import JSON
 import RealtimeModel
 import SwiftProtobuf
 import Testing

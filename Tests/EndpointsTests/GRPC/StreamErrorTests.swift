@@ -254,7 +254,7 @@ struct StreamErrorTests {
       #expect(frames.contains { if case .goAway = $0 { true } else { false } } && frames.last == .closed)
     }
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: 32 << 10)
+    limits.memory = MemoryBudget(limit: 32 << 10)
     limits.freeBytes = 64 << 10
     // Without its last frames; less than a connection's allowance, which is for requests, without its last byte.
     for (bytes, missing) in [(200_000, 40_000), (60_000, 1)] {

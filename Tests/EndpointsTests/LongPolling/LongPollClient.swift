@@ -1,6 +1,7 @@
 // A client of long polling as a browser's page is one: scripts by GET, at most two under way, batches put in order.
 
 import Endpoints
+import JSON
 import RealtimeModel
 import RealtimeWire
 import Testing

@@ -37,7 +37,7 @@ struct PeerMemoryTests {
 
   private func limits() -> PortLimits {
     var limits = PortLimits()
-    limits.memory = PeerMemory(limit: Self.limit)
+    limits.memory = MemoryBudget(limit: Self.limit)
     return limits
   }
 
@@ -48,14 +48,14 @@ struct PeerMemoryTests {
     for seed in 0..<200 {
       var random = SeededGenerator(seed: UInt64(seed))
       let limits = limits()
-      var accounts = (0..<5).map { _ in (account: PeerMemoryAccount(limits), held: [Int]()) }
+      var accounts = (0..<5).map { _ in (account: MemoryReservation(limits), held: [Int]()) }
       for _ in 0..<400 {
         let index = random.below(accounts.count)
         if random.below(5) == 0, let bytes = accounts[index].held.popLast() {
           accounts[index].account.give(bytes)
         } else if random.below(60) == 0 {
           // The connection is gone, with all it holds.
-          accounts[index] = (PeerMemoryAccount(limits), [])
+          accounts[index] = (MemoryReservation(limits), [])
         } else {
           let bytes = random.below(random.below(8) == 0 ? 2 << 20 : 20_000)
           if accounts[index].account.take(bytes) { accounts[index].held.append(bytes) }

@@ -61,10 +61,10 @@ struct RequestTasksTests {
     let waiting = RequestTasks.startReading { isLate.yield(false) }
     cancelled.cancel()
     while begun.withLockedValue({ $0 }) < RequestTasks.mostReadings { await Task.yield() }
-    #expect(!running[0].giveUpWaiting())
+    #expect(!running[0].cancelIfWaiting())
     opened.finish()
     var found = late.makeAsyncIterator()
     #expect(await found.next() == false)
-    #expect(!waiting.giveUpWaiting())
+    #expect(!waiting.cancelIfWaiting())
   }
 }

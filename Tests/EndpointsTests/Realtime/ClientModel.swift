@@ -55,7 +55,9 @@ struct ClientModel {
     }
   }
 
-  private func isBefore(_ a: Key, _ b: Key) -> Bool { a.text.utf16.lexicographicallyPrecedes(b.text.utf16) }
+  private func isBefore(_ a: ChildKey, _ b: ChildKey) -> Bool {
+    a.text.utf16.lexicographicallyPrecedes(b.text.utf16)
+  }
 
   private func comesBefore(_ a: Path, _ b: Path) -> Bool {
     for (x, y) in zip(a.keys, b.keys) where x != y {

@@ -69,7 +69,7 @@ struct ClientModelTests {
     }
   }
 
-  private static let keys: [RealtimeModel.Key] = ["a", "A", "9", "10", "-1"]
+  private static let keys: [RealtimeModel.ChildKey] = ["a", "A", "9", "10", "-1"]
 
   private func path(_ random: inout RandomNodes, _ most: Int) -> Path {
     Path(keys: (0..<(1 + random.below(most))).map { _ in Self.keys[random.below(random.below(2) + 2)] })

@@ -81,7 +81,7 @@ struct CrashLoopTests {
     }
     for session in known.registered {
       #expect(
-        tree.child("ends").child(Key(session)) == .leaf(.int(1)),
+        tree.child("ends").child(ChildKey(session)) == .leaf(.int(1)),
         "\(place): the end of \(session) was registered")
     }
     tree.child("ends").forEachChild { session, count in

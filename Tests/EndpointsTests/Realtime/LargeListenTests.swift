@@ -173,7 +173,7 @@ struct LargeListenTests {
     func path(_ longest: Int) -> Path {
       Path(
         (0..<random.below(longest + 1)).map { _ in
-          Key(["a", "b", "1", "2"][random.below(4)])
+          ChildKey(["a", "b", "1", "2"][random.below(4)])
         })
     }
     for _ in 0..<2_000 {

@@ -78,7 +78,7 @@ struct LargePushTests {
       let outputs = (0..<Int.random(in: 1...9, using: &random)).map { offset in
         RealtimeOutput.push(
           RealtimePush(
-            Path(keys: [Key("\(next + offset)")]),
+            Path(keys: [ChildKey("\(next + offset)")]),
             .set(.leaf(.string(String(repeating: "x", count: Bool.random(using: &random) ? 200 : 1))))))
       }
       next += outputs.count

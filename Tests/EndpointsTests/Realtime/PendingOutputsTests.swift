@@ -157,7 +157,7 @@ struct PendingOutputsTests {
       var most = 0
       for round in 0..<2_000 {
         let turn = turns[round % turns.count]
-        let path = Path("c").child(Key(String(turn.dropFirst())))
+        let path = Path("c").child(ChildKey(String(turn.dropFirst())))
         let value: Node = turn.hasPrefix("+") ? .leaf(.int(Int64(round))) : .empty
         pending.add(
           .push(RealtimePush(path, .set(value), prioritized: value.isEmpty ? ["c"] : [])), merging: true)

@@ -117,7 +117,7 @@ struct RESTLimitTests {
     let database = try await engine.database("demo")
     let name = String(repeating: "n", count: 100)
     for index in 0..<90 {
-      let child = Node.object([(RealtimeModel.Key(name), .leaf(.int(1)))])
+      let child = Node.object([(RealtimeModel.ChildKey(name), .leaf(.int(1)))])
       _ = try await database.set(Path("l/\(name)\(index)"), to: child, as: .anonymous)
     }
     guard case .children(let keys) = try await database.getShallow("l", as: .anonymous) else {

@@ -1,5 +1,6 @@
 // Whole databases over REST: bodies that are written while they arrive, answers that are written while they are read.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -21,10 +22,10 @@ struct RESTStreamTests {
   private func tree(_ count: Int) -> Node {
     let text = String(repeating: "xyz", count: 60)
     return .object(
-      (0..<count).map { index -> (RealtimeModel.Key, Node) in
+      (0..<count).map { index -> (RealtimeModel.ChildKey, Node) in
         let leaf = Node.leaf(.string("\(index)\(text)"), priority: index % 9 == 0 ? .number(2) : nil)
         let value = Node.object([("v", leaf), ("n", .leaf(.int(Int64(index))))])
-        return (RealtimeModel.Key("k\(index)"), value)
+        return (RealtimeModel.ChildKey("k\(index)"), value)
       })
   }
 

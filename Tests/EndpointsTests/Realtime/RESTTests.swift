@@ -1,4 +1,5 @@
 import Endpoints
+import JSON
 import NIOCore
 import RealtimeEngine
 import RealtimeModel

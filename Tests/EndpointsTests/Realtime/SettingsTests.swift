@@ -1,6 +1,7 @@
 // Settings of a database over REST: rules and the class of its writes.
 
 import Endpoints
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -281,7 +282,7 @@ struct SettingsTests {
   func writeSizeLimit() async throws {
     try await RealtimeTestServer.run { server in
       let most = 100_000
-      let wide = Node.object((0..<most).map { (Key("k\($0)"), .leaf(.int(1))) })
+      let wide = Node.object((0..<most).map { (ChildKey("k\($0)"), .leaf(.int(1))) })
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message
@@ -313,7 +314,7 @@ struct SettingsTests {
   func timeout() async throws {
     try await RealtimeTestServer.run { server in
       let database = try await server.engine.database("127")
-      let wide = Node.object((0..<40_000).map { (Key("k\($0)"), .leaf(.string("value \($0)"))) })
+      let wide = Node.object((0..<40_000).map { (ChildKey("k\($0)"), .leaf(.string("value \($0)"))) })
       _ = try await database.set("wide", to: wide, as: .administrator)
       let late = try await server.rest("GET", "/wide.json?timeout=1ms")
       #expect(late.status == 400)

@@ -1,6 +1,7 @@
 // What a connection may have under way: numbers and bytes of requests, and answers that its peer has yet to read.
 
 import Endpoints
+import Locking
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1

@@ -13,7 +13,7 @@ struct SocketTransportTests {
       let socket = try await RawSocket.open(server)
       let text = String(repeating: "aé€😀", count: 30_000)
       let message = Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":"\#(text)"}}}"#.utf8)
-      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
       try await socket.send(text: String(pieces.count))
       for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
@@ -91,7 +91,7 @@ struct SocketTransportTests {
         [#"{"r":1,"a":"p","b":{"p":"/x","d":"\#(large)"}}"#],
         expect: [#"{"r":1,"b":{"s":"write_too_big","d":"\#(refused)"}}"#])
       let message = Array(#"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/x","d":"\#(large)\#(large)"}}}"#.utf8)
-      let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+      let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
       try await socket.send(text: String(pieces.count))
       for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"write_too_big","d":"\#(refused)"}}"#)
@@ -110,7 +110,7 @@ struct SocketTransportTests {
       let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
       func send(_ text: String) async throws {
         let message = Array(text.utf8)
-        let pieces = message.withUnsafeBytes { MessageSplitter.pieces(of: $0) } ?? []
+        let pieces = message.withUnsafeBytes { MessageSplitter.frames(of: $0) } ?? []
         try await socket.send(text: String(pieces.count))
         for piece in pieces { try await socket.sendFrame(1, Array(message[piece])) }
       }

@@ -2,6 +2,7 @@
 // concern rules that are not enforced yet.
 
 import Endpoints
+import JSON
 import NIOCore
 import RealtimeEngine
 import RealtimeModel

@@ -28,7 +28,7 @@ final class BusyThreads: Sendable {
 
   /// Keeps those busy that unpack for all connections, until the body frees them or is done.
   static func whileUnpacking(_ body: (BusyThreads) async throws -> Void) async throws {
-    let busy = BusyThreads(InflationQueue.threads, count: InflationQueue.threadCount)
+    let busy = BusyThreads(DecompressionQueue.threads, count: DecompressionQueue.threadCount)
     defer { busy.free() }
     try await body(busy)
   }

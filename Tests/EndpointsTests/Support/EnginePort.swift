@@ -3,6 +3,7 @@
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
+import Locking
 import OrderedStore
 
 /// A port on a real socket, and its store's time.
@@ -16,7 +17,7 @@ struct EnginePort {
   ) async throws {
     let microseconds = Guarded<UInt64>(1_800_000_000_000_000)
     let clock = StoreClock { microseconds.withLock { $0 } }
-    let store = try MemoryStore(StoreOptions(clock: clock, trimmingInterval: 0))
+    let store = try MemoryStore(StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0))
     try await FirestoreTestPort.with(store: store, policy: policy) { port in
       try await body(EnginePort(client: port.client, store: store, microseconds: microseconds))
     }

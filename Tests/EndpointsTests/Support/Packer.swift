@@ -5,7 +5,7 @@ import CZlib
 @testable import Endpoints
 
 enum Packer {
-  static func pack(_ bytes: [UInt8], _ packing: Packing = .gzip) -> [UInt8] {
+  static func pack(_ bytes: [UInt8], _ packing: CompressionAlgorithm = .gzip) -> [UInt8] {
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     stream.initialize(to: z_stream())
     defer { stream.deallocate() }
@@ -31,7 +31,7 @@ enum Packer {
   }
 
   /// What a kilobyte for each megabyte stands for.
-  static func bomb(_ bytes: Int, _ packing: Packing = .gzip) -> [UInt8] {
+  static func bomb(_ bytes: Int, _ packing: CompressionAlgorithm = .gzip) -> [UInt8] {
     pack([UInt8](repeating: 0, count: bytes), packing)
   }
 }

@@ -44,7 +44,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   func aViewShowsWhatANaiveComputationShows(limit: Int?, last: Bool) {
     var random = SplitMix(seed: 42)
     let query = query(limit: limit, last: last)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var shown: [DocumentName] = []
     for round in 1...200 {
@@ -89,7 +89,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
     var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")
     let query = query(limit: limit)
-    var view = View(query: query, remoteKeys: [])
+    var view = ClientQueryView(query: query, remoteKeys: [])
     var all: [DocumentName: CachedDocument] = [:]
     var list: [String] = []
     for round in 1...150 {
@@ -119,18 +119,18 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   }
 
   @Test func waitsGrowToAMinuteAndStartOverWhenTheServerSpoke() {
-    var backoff = Backoff(seed: 7)
+    var backoff = Backoff.firestore(seed: 7)
     #expect(backoff.next() == 0)
-    var base = Backoff.initial
+    var base = 1.0
     for _ in 0..<20 {
       let wait = backoff.next()
       #expect(wait >= base * 0.5 && wait <= base * 1.5)
-      base = min(base * Backoff.factor, Backoff.longest)
+      base = min(base * 1.5, 60)
     }
     backoff.reset()
     #expect(backoff.next() == 0)
-    backoff.useLongest()
-    #expect(backoff.next() >= Backoff.longest * 0.5)
+    backoff.useMaximum()
+    #expect(backoff.next() >= 30)
   }
 
   @Test func theOnlineStateFollowsAttemptsAndTime() {

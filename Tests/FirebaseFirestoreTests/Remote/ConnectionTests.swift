@@ -39,7 +39,7 @@ private final class TwoAddresses: Resolver, Sendable {
     let port = await server.port
     let address = try #require(ServerAddress("two.example:\(port)", isEncrypted: false))
     let loop = MultiThreadedEventLoopGroup.singleton.next()
-    let connection = GRPCConnection(address, resolver: TwoAddresses(loop, port: port))
+    let connection = ClientGRPCConnection(address, resolver: TwoAddresses(loop, port: port))
     let datastore = Datastore(
       database: .init(project: "demo-sdk"), appID: "", connection: connection)
     for _ in 0..<3 {

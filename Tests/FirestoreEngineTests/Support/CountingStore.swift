@@ -1,6 +1,7 @@
 // A store that counts the rows that are read from it: what an operation costs, whatever the time it takes. It refuses
 // commits if it is told to.
 
+import Locking
 import OrderedStore
 
 @testable import FirestoreEngine
@@ -100,14 +101,14 @@ private final class CountingDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView { try base.hold() }
+  func pinView() throws -> any PinnedView { try base.pinView() }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
-    if store.refusesNext() { return answer(.failure(StoreError.unavailable("too many calls wait"))) }
-    base.execute(validating: reads, body, answer: answer)
+    if store.refusesNext() { return completion(.failure(StoreError.unavailable("too many calls wait"))) }
+    base.execute(validating: reads, body, completion: completion)
   }
 
   func reserveVersion() async throws -> Version { try await base.reserveVersion() }
@@ -155,11 +156,11 @@ final class CountingView: ReadView {
   }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
-    let hidden = try view.scan(range, reverse: reverse, hidden: most) { key, value, version in
+    let hidden = try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, version in
       visited += 1
       return try visit(key, value, version)
     }

@@ -1,6 +1,7 @@
 // An engine over a store in memory, with short ways to say what tests say often.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

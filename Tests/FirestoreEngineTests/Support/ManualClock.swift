@@ -1,5 +1,6 @@
 // A clock that only a test moves.
 
+import Locking
 import OrderedStore
 
 @testable import FirestoreEngine

@@ -1,6 +1,7 @@
 // A Listen client's view: applies responses as a genuine client does and checks the protocol on the way.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 import Testing
 

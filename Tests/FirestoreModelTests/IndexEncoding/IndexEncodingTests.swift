@@ -16,7 +16,7 @@ struct IndexEncodingTests {
     for i in values.indices {
       for j in i..<values.count {
         pairs += 1
-        if Value.compare(values[i], values[j]) != Ordering.compare(bytes: encoded[i], encoded[j]) {
+        if Value.compare(values[i], values[j]) != ComparisonOrder.compare(bytes: encoded[i], encoded[j]) {
           wrong += 1
           if wrong < 5 { Issue.record("\(values[i]) and \(values[j]) order differently in bytes") }
         }
@@ -32,7 +32,7 @@ struct IndexEncodingTests {
     var numbers = (0..<20_000).map { _ in source.number() }
     numbers.sort { Value.compare($0, $1) == .ascending }
     for (a, b) in zip(numbers, numbers.dropFirst()) {
-      let bytes = Ordering.compare(bytes: IndexKeyEncoder.encode(a), IndexKeyEncoder.encode(b))
+      let bytes = ComparisonOrder.compare(bytes: IndexKeyEncoder.encode(a), IndexKeyEncoder.encode(b))
       #expect(Value.compare(a, b) == bytes, "\(a) \(b)")
     }
   }
@@ -47,7 +47,8 @@ struct IndexEncodingTests {
     }
     for _ in 0..<20_000 {
       let (a, b) = (source.value(), source.value())
-      #expect(Value.compare(b, a) == Ordering.compare(bytes: descending(a), descending(b)), "\(a) \(b)")
+      #expect(
+        Value.compare(b, a) == ComparisonOrder.compare(bytes: descending(a), descending(b)), "\(a) \(b)")
     }
   }
 
@@ -55,7 +56,7 @@ struct IndexEncodingTests {
   func isPrefixFree() {
     var source = RandomValues(seed: 4)
     var encoded = (0..<4000).map { _ in IndexKeyEncoder.encode(source.value()) }
-    encoded.sort { Ordering.compare(bytes: $0, $1) == .ascending }
+    encoded.sort { ComparisonOrder.compare(bytes: $0, $1) == .ascending }
     for (a, b) in zip(encoded, encoded.dropFirst()) where a != b { #expect(!b.starts(with: a)) }
   }
 
@@ -92,7 +93,7 @@ struct IndexEncodingTests {
     encoder.append(.string(long + "a"))
     #expect(!encoder.isExact)
     let shorter = IndexKeyEncoder.encode(.string(String(long.dropLast())))
-    #expect(Ordering.compare(bytes: shorter, encoder.bytes) == .ascending)
+    #expect(ComparisonOrder.compare(bytes: shorter, encoder.bytes) == .ascending)
   }
 
   @Test("long containers are cut at one length and still skipped")
@@ -125,7 +126,7 @@ struct IndexEncodingTests {
     }
     for _ in 0..<10_000 {
       let (a, b) = (source.documentName().path, source.documentName().path)
-      #expect(ResourcePath.compare(a, b) == Ordering.compare(bytes: encode(a), encode(b)))
+      #expect(ResourcePath.compare(a, b) == ComparisonOrder.compare(bytes: encode(a), encode(b)))
       var decoder = IndexKeyDecoder(encode(a))
       let read = decoder.path()
       #expect(read == a)
@@ -165,9 +166,10 @@ struct IndexEncodingTests {
     for _ in 0..<3000 {
       let value = source.value()
       let bytes = IndexKeyEncoder.encode(value)
-      #expect(Ordering.compare(bytes: IndexBounds.start(of: value.kind), bytes) != .descending)
-      #expect(Ordering.compare(bytes: IndexBounds.end(of: value.kind), bytes) == .descending)
-      let isInRange = Ordering.compare(bytes: IndexBounds.rangeStart(of: value.kind), bytes) != .descending
+      #expect(ComparisonOrder.compare(bytes: IndexBounds.start(of: value.kind), bytes) != .descending)
+      #expect(ComparisonOrder.compare(bytes: IndexBounds.end(of: value.kind), bytes) == .descending)
+      let isInRange =
+        ComparisonOrder.compare(bytes: IndexBounds.rangeStart(of: value.kind), bytes) != .descending
       #expect(isInRange == !value.isNaN)
     }
   }

@@ -21,14 +21,14 @@ struct IndexScanTests {
       encoder.append(value)
       encoder.append(name.path)
       return Entry(key: encoder.bytes, value: value, name: name)
-    }.sorted { Ordering.compare(bytes: $0.key, $1.key) == .ascending }
+    }.sorted { ComparisonOrder.compare(bytes: $0.key, $1.key) == .ascending }
   }
 
   /// The keys from a bound up to, not including, another.
   static func scan(_ index: [Entry], from lower: [UInt8], to upper: [UInt8]) -> [Entry] {
     index.filter {
-      Ordering.compare(bytes: $0.key, lower) != .ascending
-        && Ordering.compare(bytes: $0.key, upper) == .ascending
+      ComparisonOrder.compare(bytes: $0.key, lower) != .ascending
+        && ComparisonOrder.compare(bytes: $0.key, upper) == .ascending
     }
   }
 
@@ -111,7 +111,7 @@ struct IndexScanTests {
       let (n1, n2) = (source.documentName(), source.documentName())
       guard n1.database == n2.database else { continue }
       let expected = query.compare(n1, ["a": a1, "b": b1], n2, ["a": a2, "b": b2])
-      #expect(Ordering.compare(bytes: key(a1, b1, n1), key(a2, b2, n2)) == expected)
+      #expect(ComparisonOrder.compare(bytes: key(a1, b1, n1), key(a2, b2, n2)) == expected)
     }
   }
 

@@ -83,7 +83,7 @@ struct FieldPathTests {
   func order() throws {
     let ordered = try ["a", "a.b", "a.b.c", "a.c", "`a.b`", "ab", "b"].map { try FieldPath(parsing: $0) }
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(FieldPath.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() { #expect(FieldPath.compare(a, b) == ComparisonOrder.compare(i, j)) }
     }
     #expect(FieldPath(segments: []) == nil && FieldPath(segments: ["a", ""]) == nil)
     #expect(FieldPath.documentID.isDocumentID)

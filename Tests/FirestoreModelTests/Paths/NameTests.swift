@@ -85,7 +85,9 @@ struct NameTests {
     #expect(ResourceID.number(in: "__id__") == nil)
     let ordered = ["__id-3__", "__id2__", "__id10__", "!", "A", "__x", "a", "é", "\u{FFFD}", "😀"]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(ResourceID.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() {
+        #expect(ResourceID.compare(a, b) == ComparisonOrder.compare(i, j))
+      }
     }
   }
 
@@ -99,7 +101,9 @@ struct NameTests {
   func pathOrder() {
     let ordered: [ResourcePath] = ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b-", "a-", "a-/b"]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(ResourcePath.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() {
+        #expect(ResourcePath.compare(a, b) == ComparisonOrder.compare(i, j))
+      }
     }
     #expect(("a/b/c" as ResourcePath).hasPrefix("a/b") && !("a/bc" as ResourcePath).hasPrefix("a/b"))
     #expect(ResourcePath.root.parent == nil && ("a/b" as ResourcePath).parent == "a")

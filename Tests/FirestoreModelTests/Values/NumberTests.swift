@@ -15,7 +15,7 @@ struct NumberTests {
       #if arch(x86_64) && !os(macOS)
         // Eighty bits hold every int64 and every double.
         let (a, b) = (Float80(integer), Float80(double))
-        let expected: Ordering =
+        let expected: ComparisonOrder =
           double.isNaN ? .descending : (a < b ? .ascending : (a > b ? .descending : .same))
         #expect(Numbers.compare(integer, double) == expected, "\(integer) \(double)")
       #endif
@@ -33,7 +33,7 @@ struct NumberTests {
       .greatestFiniteMagnitude, .infinity,
     ]
     for (i, a) in ordered.enumerated() {
-      for (j, b) in ordered.enumerated() { #expect(Numbers.compare(a, b) == Ordering.compare(i, j)) }
+      for (j, b) in ordered.enumerated() { #expect(Numbers.compare(a, b) == ComparisonOrder.compare(i, j)) }
     }
     #expect(Numbers.compare(0.0, -0.0) == .same && Numbers.compare(.nan, -.nan) == .same)
   }

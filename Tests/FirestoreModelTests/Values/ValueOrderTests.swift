@@ -28,7 +28,7 @@ struct ValueOrderTests {
     for i in ascending.indices {
       for j in ascending.indices {
         #expect(
-          Value.compare(ascending[i], ascending[j]) == Ordering.compare(i, j),
+          Value.compare(ascending[i], ascending[j]) == ComparisonOrder.compare(i, j),
           "\(ascending[i]) and \(ascending[j])")
       }
     }
@@ -94,11 +94,11 @@ struct ValueOrderTests {
       var a = [UInt8](repeating: 0x61, count: 40)
       let b = a
       a[position] = 0x62
-      #expect(Ordering.compare(bytes: a, b) == .descending)
+      #expect(ComparisonOrder.compare(bytes: a, b) == .descending)
       #expect(
-        Ordering.compare(utf8: String(decoding: b, as: UTF8.self), String(decoding: a, as: UTF8.self))
+        ComparisonOrder.compare(utf8: String(decoding: b, as: UTF8.self), String(decoding: a, as: UTF8.self))
           == .ascending)
-      #expect(Ordering.compare(bytes: Array(b.prefix(position)), b) == .ascending)
+      #expect(ComparisonOrder.compare(bytes: Array(b.prefix(position)), b) == .ascending)
     }
   }
 

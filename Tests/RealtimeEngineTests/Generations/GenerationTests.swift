@@ -3,6 +3,7 @@
 
 import EmbeddedStore
 import Foundation
+import Locking
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -13,7 +14,7 @@ import Testing
 @Suite("Large subtrees", .timeLimit(.minutes(10)))
 struct GenerationTests {
   private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
   }
 
   private func open(
@@ -151,7 +152,7 @@ struct GenerationTests {
       await phone.ask { $0.onDisconnectSet(Path("docs/k\(part)"), to: .leaf(.int(Int64(part))), request: $1) }
     }
     if closes { phone.connection.close() } else { database = try await open(store, staging) }
-    let expected = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let expected = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     #expect(await Client(database).ask { $0.get("docs", request: $1) }.text == "ok \(expected.text)")
   }
 

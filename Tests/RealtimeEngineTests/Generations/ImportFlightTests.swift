@@ -30,14 +30,14 @@ struct ImportFlightTests {
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
     let writing = try await database.beginImport(at: "new", mostBytes: 1 << 20, as: .anonymous)
-    gated.shut()
+    gated.blockCommits()
     // A row a commit: four are taken without one being durable, the end of the text among them.
     try await writing.add(Self.text(StagingLimits.tiny.commitsInFlight))
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
     async let finished: Void = writing.finish()
-    await gated.heldBack()
+    await gated.waitUntilBlocked()
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])
-    gated.release()
+    gated.unblock()
     try await finished
     #expect(
       try await database.get("new", as: .anonymous)
@@ -62,13 +62,13 @@ struct ImportFlightTests {
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .anonymous)
     let writing = try await database.beginImport(at: "old", mostBytes: 1 << 20, as: .anonymous)
-    gated.shut()
+    gated.blockCommits()
     let adding = Task {
       try await writing.add(Self.text(200))
       try await writing.finish()
     }
-    await gated.heldBack()
-    gated.release(failing: .unavailable("the disk is gone"))
+    await gated.waitUntilBlocked()
+    gated.unblock(failing: .unavailable("the disk is gone"))
     await #expect(throws: RealtimeError.self) { try await adding.value }
     await #expect(throws: RealtimeError.self) { try await writing.finish() }
     #expect(try await database.get("/", as: .anonymous) == ["old": 1])

@@ -1,5 +1,6 @@
 // Values that arrive and leave piece by piece.
 
+import JSON
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -42,7 +43,7 @@ struct StreamingTests {
     for round in 0..<40 {
       let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
       _ = try await database.set("/", to: model, as: .administrator)
-      guard let held = try database.rows.current?.hold() else { return }
+      guard let held = try database.rows.current?.pinView() else { return }
       let generations = database.runner.sequencer.generations.durable
       let text = try await held.read { base in
         let view = try generations.view(base)
@@ -130,7 +131,7 @@ struct StreamingTests {
     await above.ask { $0.listen("/", hash: "", request: $1) }
     await below.ask { $0.listen("big/k7", hash: "", request: $1) }
     _ = await (above.drain(), below.drain())
-    let big = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let big = Node.object((0..<300).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     try await send(big.json(), to: "big", of: database, piece: 100)
     await below.ask { $0.get("none", request: $1) }
     await above.ask { $0.get("none", request: $1) }
@@ -151,7 +152,7 @@ struct StreamingTests {
       $0.listen("data", query: QuerySpec(ordering: .key, limit: .first(2)), tag: 1, hash: "", request: $1)
     }
     _ = await (watcher.drain(), tagged.drain())
-    let data = Node.object((0..<300).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let data = Node.object((0..<300).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let text = Node.leaf(.string(String(repeating: "x", count: 1_200)))
     let whole: Node = ["data": data, "other": ["x": 1, "y": 2], "small": ["a": text, "b": text]]
     try await send(whole.json(), to: "/", of: database, piece: 500)
@@ -181,7 +182,7 @@ struct StreamingTests {
     var summary = ImportedTree.Summary()
     for number in 0..<100 {
       var path: [UInt8] = []
-      RowKeys.append(["data", Key("k\(number)")], to: &path)
+      RowKeys.append(["data", ChildKey("k\(number)")], to: &path)
       try await generation.add([.init(path: path, value: NodeEncoder.encode(.leaf(.int(Int64(number)))))])
       summary.values += 1
       summary.size += 8
@@ -259,7 +260,7 @@ struct StreamingTests {
   func consistent() async throws {
     let database = try await open(try MemoryStore(), .standard)
     let text = String(repeating: "x", count: 1_000)
-    let before = Node.object((0..<900).map { (Key("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
+    let before = Node.object((0..<900).map { (ChildKey("k\($0)"), Node.leaf(.string("\($0)\(text)"))) })
     _ = try await database.set("big", to: before, as: .anonymous)
     for isExport in [true, false] {
       let export = try await database.export("big", isExport: isExport, as: .anonymous)

@@ -32,7 +32,7 @@ struct IndexTests {
       default: return .leaf(values.leaf())
       }
     }
-    let places = (0..<200).map { _ in OrderingPlace(value: value(), key: Key(values.key())) }
+    let places = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(values.key())) }
     for a in places {
       for b in places {
         let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)
@@ -51,7 +51,7 @@ struct IndexTests {
     for part in 0..<10 {
       let notes = (0..<200).map { n -> (Path, Node) in
         (
-          Path(keys: [Key("n\(part * 200 + n)")]),
+          Path(keys: [ChildKey("n\(part * 200 + n)")]),
           ["due": .leaf(.int(Int64((part * 200 + n) * 7 % 2_000))), "text": "what is to be done"]
         )
       }
@@ -158,13 +158,13 @@ struct IndexTests {
       let database = try await engine.database("resume")
       if round == 0 {
         let notes = Node.object(
-          (0..<6_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 * 31 % 6_000)))]) })
+          (0..<6_000).map { (ChildKey("n\($0)"), ["due": .leaf(.int(Int64($0 * 31 % 6_000)))]) })
         model = model.setting("notes", to: notes)
         _ = try await database.set("notes", to: notes, as: .administrator)
         try await publish(Self.rules, in: database)
       }
       for n in 0..<20 {
-        let place = Path(keys: ["notes", Key("n\((round * 997 + n * 313) % 6_500)")])
+        let place = Path(keys: ["notes", ChildKey("n\((round * 997 + n * 313) % 6_500)")])
         let value: Node = n % 3 == 0 ? .empty : ["due": .leaf(.int(Int64(n))), "a": ["b": true]]
         _ = try await database.set(place, to: value, as: .administrator)
         model = model.setting(place, to: value)
@@ -213,7 +213,7 @@ struct IndexTests {
     // More than is indexed at once, in bytes and in rows, and more rows than one step looks at.
     let text = Node.leaf(.string(String(repeating: "x", count: 80)))
     let wide = Node.object(
-      (0..<4_000).map { (Key("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })
+      (0..<4_000).map { (ChildKey("n\($0)"), ["due": .leaf(.int(Int64($0 % 777))), "text": text]) })
     let query = QuerySpec(ordering: .child("due"), start: .init(.int(5)), end: .init(.int(6)))
     for value in [wide, wide.settingChild("n3", to: 4), ["x": ["due": 5]], .empty] {
       _ = try await database.set("notes", to: value, as: .administrator)
@@ -233,7 +233,7 @@ struct IndexTests {
     func visit(_ node: Node, _ path: Path, _ rules: RuleNode) {
       node.forEachChild { key, child in
         for ordering in rules.indexes {
-          let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+          let row = IndexRows.row(SortKey(of: key, child, in: ordering))
           expected[IndexRows.prefix(of: path, by: ordering) + row.key] = row.value
         }
         if let inner = rules.child(key) { visit(child, path.child(key), inner) }
@@ -245,7 +245,7 @@ struct IndexTests {
   }
 
   private func rows(_ store: any OrderedStore, _ name: String) async throws -> [[UInt8]: [UInt8]] {
-    try await store.database(named: "realtime/\(name)", history: .openReads).read(at: nil) { view in
+    try await store.database(named: "realtime/\(name)", history: .activeReadersOnly).read(at: nil) { view in
       var rows: [[UInt8]: [UInt8]] = [:]
       try view.scan(KeyRange(prefix: [IndexRows.tree]), reverse: false) { key, value, _ in
         rows[Array(key)] = Array(value)
@@ -257,7 +257,7 @@ struct IndexTests {
 
   /// Waits until nothing is left to be built.
   private func built(_ store: any OrderedStore, _ name: String) async throws {
-    let database = try await store.database(named: "realtime/\(name)", history: .openReads)
+    let database = try await store.database(named: "realtime/\(name)", history: .activeReadersOnly)
     let deadline = ContinuousClock.now + .seconds(60)
     while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {
       try #require(ContinuousClock.now < deadline, "the index is not built")

@@ -1,5 +1,6 @@
 // What the fan-out promises beside content: shared pushes, one delivery for a group, the cost of listeners elsewhere.
 
+import Locking
 import OrderedStore
 import RandomModels
 import RealtimeModel
@@ -47,7 +48,9 @@ struct RealtimeFanOutTests {
 
   @Test("A push counts with the locations that it names, also those of what is gone")
   func size() {
-    let long = Path(keys: [Key(String(repeating: "k", count: 700)), Key(String(repeating: "l", count: 700))])
+    let long = Path(keys: [
+      ChildKey(String(repeating: "k", count: 700)), ChildKey(String(repeating: "l", count: 700)),
+    ])
     let pushes = [
       RealtimePush(long, .set(.empty)), RealtimePush("a", .merge([(long, .empty), ("b", .empty)])),
       RealtimePush("a", .rangeMerge([RangeMerge(start: long, end: "z", updates: .empty)])),

@@ -27,7 +27,7 @@ struct OrderedLocationTests {
       let isInclusive = values.below(2) == 0
       if query.ordering == .key { return .init(.string(key), isInclusive: isInclusive) }
       let value: LeafValue? = values.below(5) == 0 ? nil : .int(Int64(values.below(12)))
-      return .init(value, key: values.below(2) == 0 ? Key(key) : nil, isInclusive: isInclusive)
+      return .init(value, key: values.below(2) == 0 ? ChildKey(key) : nil, isInclusive: isInclusive)
     }
     if values.below(3) == 0 { query.start = bound() }
     if values.below(3) == 0 { query.end = bound() }
@@ -42,15 +42,16 @@ struct OrderedLocationTests {
   @Test("Windows of every kind follow changes of one child and of many", arguments: 0..<16)
   func property(seed: Int) {
     var values = RandomNodes(seed: UInt64(30_000 + seed))
-    var node = Node.object((0..<(2 + values.below(30))).map { (Key("k\($0)"), .leaf(.int(Int64($0 % 7)))) })
+    var node = Node.object(
+      (0..<(2 + values.below(30))).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0 % 7)))) })
     var location = OrderedLocation(node)
     let queries = Set((0..<12).map { _ in Self.query(&values) })
     var known: [QuerySpec: Node] = [:]
     for query in queries { known[query] = location.keep(query) }
     for step in 0..<80 {
-      var changes: [Key: Node] = [:]
+      var changes: [ChildKey: Node] = [:]
       for _ in 0..<(1 + values.below(values.below(4) == 0 ? 20 : 2)) {
-        changes[Key("k\(values.below(30))")] = Self.child(&values)
+        changes[ChildKey("k\(values.below(30))")] = Self.child(&values)
       }
       for (key, child) in changes { node = node.settingChild(key, to: child) }
       location.follow(

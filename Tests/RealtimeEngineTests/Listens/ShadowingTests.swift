@@ -77,7 +77,7 @@ struct ShadowingTests {
   func definition(seed: Int) {
     var random = RandomNodes(seed: UInt64(9_100 + seed))
     func path(_ most: Int = 6) -> Path {
-      Path(keys: (0..<random.below(most + 1)).map { _ in Key(["a", "b"][random.below(2)]) })
+      Path(keys: (0..<random.below(most + 1)).map { _ in ChildKey(["a", "b"][random.below(2)]) })
     }
     var stage = Stage(5)
     var listens = [Set<Path>](repeating: [], count: 5)

@@ -13,7 +13,7 @@ struct TellingCostTests {
     of changes: [(Path, Node)], on before: Node
   ) async throws -> (rows: Int, after: Node) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     _ = try await filling.set("/", to: before, as: .anonymous)
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
@@ -25,12 +25,12 @@ struct TellingCostTests {
 
   @Test("A location that is told whole is put together from the write, not read again, however large it is")
   func whole() async throws {
-    let wide = Node.object((0..<2_000).map { (Key("k\($0)"), .leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<2_000).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
     let update = Write.update("/", [("c/a", .empty), ("c/b", wide), ("d", 1)])
     var visited: [Int] = []
     var last: [(Path, Node)] = []
     for priority in [nil, Priority.number(3)] {
-      let rows = try await MemoryStore().database(named: "cost", history: .openReads)
+      let rows = try await MemoryStore().database(named: "cost", history: .activeReadersOnly)
       // Nothing is kept in memory.
       let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0)
       let before = Node.object([("c", .object([("a", 1)], priority: priority)), ("keep", 1)])
@@ -48,7 +48,7 @@ struct TellingCostTests {
       }
     }
     #expect(visited[3] - visited[1] < 40, "\(visited)")
-    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(Key("b"), wide)]))
+    #expect(last.map(\.0) == ["c", "d"] && last.first?.1 == Node.object([(ChildKey("b"), wide)]))
   }
 
   @Test("Whether there are priorities above a removal costs one row for each location")
@@ -75,7 +75,7 @@ struct TellingCostTests {
       let item = Node.object([
         ("p", .object([("x", 1), ("y", 2)], priority: .number(1))), ("q", ["z": 1]), ("k", 1),
       ])
-      list = list.settingChild(Key("i\(1_000 + i)"), to: item)
+      list = list.settingChild(ChildKey("i\(1_000 + i)"), to: item)
     }
     _ = try await database.set("list", to: list, as: .administrator)
     let group = RecordingGroup()
@@ -102,11 +102,11 @@ struct TellingCostTests {
 }
 
 /// A sequenced state that counts the rows which are looked up and walked over, also those that are not durable yet.
-final class CountingState: Sequenced {
-  private let base: any Sequenced
+final class CountingState: SequencedTransaction {
+  private let base: any SequencedTransaction
   private(set) var rows = 0
 
-  init(base: any Sequenced) { self.base = base }
+  init(base: any SequencedTransaction) { self.base = base }
 
   var version: Version { base.version }
   var commitVersion: Version { base.commitVersion }
@@ -131,5 +131,5 @@ final class CountingState: Sequenced {
   func clear(_ key: [UInt8]) throws { try base.clear(key) }
   func clear(_ range: KeyRange) throws { try base.clear(range) }
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 }

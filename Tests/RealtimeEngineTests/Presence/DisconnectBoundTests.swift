@@ -30,7 +30,7 @@ struct DisconnectBoundTests {
     var acknowledged: [Path] = []
     var refusal = "none"
     for i in 0..<8 {
-      let path = HugeSubtree.path.child(Key("s\(i)"))
+      let path = HugeSubtree.path.child(ChildKey("s\(i)"))
       let answer = await phone.ask { $0.onDisconnectSet(path, to: HugeSubtree.leaves(400), request: $1) }
       if answer.text == "ok" { acknowledged.append(path) } else { refusal = answer.text }
     }

@@ -93,7 +93,7 @@ struct OnDisconnectTests {
     let database = try await open(MemoryStore())
     let phone = Client(database)
     let ranked: Node = ["1": true]
-    for (path, rest) in [("a", "-b"), ("b", "2")] as [(Path, RealtimeModel.Key)] {
+    for (path, rest) in [("a", "-b"), ("b", "2")] as [(Path, RealtimeModel.ChildKey)] {
       let value = ranked.setting(Path(keys: [.priority]), to: 1)
       await phone.ask { $0.onDisconnectSet(path, to: value, request: $1) }
       await phone.ask { $0.onDisconnectSet(path.child(rest), to: 2, request: $1) }
@@ -155,7 +155,7 @@ struct OnDisconnectTests {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)
       .database("presence")
     let phone = Client(database)
-    let wide = Node.object((0..<20).map { (Key("k\($0)"), 1) })
+    let wide = Node.object((0..<20).map { (ChildKey("k\($0)"), 1) })
     await phone.ask { $0.onDisconnectSet("a", to: ["b": wide, "c": 1], request: $1) }
     #expect(await phone.ask { $0.onDisconnectCancel("a/b/k1", request: $1) }.text == "failure")
     await phone.ask { $0.onDisconnectSet("a/b", to: ["x": 1, "y": 2], request: $1) }

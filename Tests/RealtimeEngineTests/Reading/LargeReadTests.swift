@@ -12,7 +12,7 @@ import Testing
 @Suite("Large reads", .timeLimit(.minutes(2)))
 struct LargeReadTests {
   private func wide(_ count: Int, _ value: Int64 = 0) -> Node {
-    .object((0..<count).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
+    .object((0..<count).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(value + Int64($0))))])) })
   }
 
   private func open(
@@ -186,7 +186,7 @@ struct LargeReadTests {
 
   @Test("A filtered listen that says what it holds is put off where its window takes long to hash")
   func hashedWindows() async throws {
-    let rows = try await MemoryStore().database(named: "large", history: .openReads)
+    let rows = try await MemoryStore().database(named: "large", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.preparedBytes = 200
     let sequencer = Sequencer(
@@ -216,7 +216,7 @@ struct LargeReadTests {
   @Test("What a filtered listen holds is compared with its window beside the fan-out stage, or not at all")
   func comparedAside() {
     let text = String(repeating: "x", count: 8_000)
-    let held = Node.object((0..<300).map { (Key("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
+    let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
     let query = QuerySpec(ordering: .key, limit: .first(200))
     let window = held.window(query)
     func listen(_ node: Node, isPrepared: Bool, on fanOut: FanOut = FanOut()) -> [String] {
@@ -263,7 +263,7 @@ struct LargeReadTests {
   func shared() async throws {
     let database = try await open(MemoryStore(), cacheBytes: 64 << 20)
     var expected = Node.object(
-      (0..<400).map { (Key("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
+      (0..<400).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64(($0 * 7_919) % 1_009)))) })
     _ = try await database.set("big", to: expected, as: .anonymous)
     // It is in memory.
     let first = Client(database)
@@ -285,7 +285,7 @@ struct LargeReadTests {
       }
     }
     for round in 0..<200 {
-      let key = Key("k\((round * 31) % 500)")
+      let key = ChildKey("k\((round * 31) % 500)")
       let value: Node = round % 5 == 0 ? .empty : .leaf(.int(Int64((round * 613) % 1_009)))
       #expect(await first.set(Path(keys: ["big", key]), value).text == "ok")
       expected = expected.settingChild(key, to: value)
@@ -314,12 +314,12 @@ struct LargeReadTests {
     _ = try await database.set("big", to: wide(300), as: .anonymous)
     let reader = Client(database)
     let writer = Client(database)
-    gated.shut()
+    gated.blockCommits()
     let write = await writer.send { $0.set("big/k1", to: "lost", request: $1) }
-    await gated.heldBack()
+    await gated.waitUntilBlocked()
     let listen = await reader.send { $0.listen("big", hash: "", request: $1) }
     let later = await writer.send { $0.set("big/k2", to: "lost too", request: $1) }
-    gated.release(failing: .unavailable("the disk is full"))
+    gated.unblock(failing: .unavailable("the disk is full"))
     #expect(await writer.answer(to: write).text != "ok")
     #expect(await writer.answer(to: later).text != "ok")
     #expect(await reader.answer(to: listen).text == "ok")

@@ -1,6 +1,7 @@
 // What one connection asks for in plenty does not hold up the others: neither what it leaves behind when it
 // goes, nor what a change of its caller takes.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 import StoreFixture
@@ -49,7 +50,7 @@ struct LeavingTests {
     }
     await a.ask { $0.get("l", request: $1) }
     // As many batches as may be are on their way, so that everything else waits.
-    engine.shut()
+    engine.blockCommits()
     var writes: [Int64] = []
     for number in 0..<Pump.mostInFlight {
       writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
@@ -62,7 +63,7 @@ struct LeavingTests {
       changes.append(await a.send { $0.authenticate(caller, request: $1) })
     }
     writes.append(await b.send { $0.set("w", to: 1, request: $1) })
-    engine.release()
+    engine.unblock()
     for request in writes { #expect(await b.answer(to: request).text == "ok") }
     for request in changes { #expect(await a.answer(to: request).text == "ok") }
     #expect(policy.asked.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })

@@ -1,6 +1,7 @@
 // Batches overtake the disk, but never one another: what is sequenced while earlier commits are being synced is told in
 // order and after them, and fails with them.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 import StoreFixture
@@ -54,9 +55,9 @@ struct PipelineTests {
     let (a, b) = (Client(database), Client(database))
     await b.ask { $0.listen("n", hash: "", request: $1) }
     _ = await b.drain()
-    engine.shut()
+    engine.blockCommits()
     let first = await a.send { $0.set("n/a", to: 1, request: $1) }
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let second = await b.send { $0.set("n/b", to: 2, request: $1) }
     #expect(await policy.decided("n/b"), "the second waits for the first one's sync")
     let third = await b.send { $0.get("n", request: $1) }
@@ -64,7 +65,7 @@ struct PipelineTests {
     #expect(await a.drain() == [])
     #expect(await b.drain() == [])
     #expect(try await database.get("n", as: .administrator).isEmpty, "not durable, and shown")
-    engine.release()
+    engine.unblock()
     _ = await (a.answer(to: first), b.answer(to: second), b.answer(to: third))
     #expect(await b.drain() == ["d n/a 1", "d n/b 2", "2 ok", "3 ok {a:1,b:2}"])
   }
@@ -79,16 +80,16 @@ struct PipelineTests {
     _ = await b.set("private", 1)
     #expect(await b.ask { $0.listen("private", hash: "", request: $1) }.text == "ok")
     _ = await b.drain()
-    engine.shut()
+    engine.blockCommits()
     let first = await a.send { $0.set("x", to: 1, request: $1) }
-    await engine.heldBack()
+    await engine.waitUntilBlocked()
     let second = await b.send { $0.authenticate(.anonymous, request: $1) }
     let third = await b.send { $0.set("y", to: 1, request: $1) }
     let fourth = await c.send { $0.listen("y", hash: "", request: $1) }
     #expect(await policy.decided("y"))
     let fifth = await a.send { $0.set("z", to: 1, request: $1) }
     let sixth = await c.send { $0.get("x", request: $1) }
-    engine.release(failing: StoreError(.unavailable, "the disk is gone"))
+    engine.unblock(failing: StoreError(.unavailable, "the disk is gone"))
     #expect(await a.answer(to: first).text == "unavailable")
     #expect(await b.answer(to: second).text == "ok")
     #expect(await b.answer(to: third).text == "unavailable")

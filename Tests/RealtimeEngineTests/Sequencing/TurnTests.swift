@@ -10,7 +10,7 @@ import Testing
 struct TurnTests {
   /// Runs a batch and tells which of its operations were carried out, and which were put off.
   private func run(_ batch: [Operation], turnTime: Duration) async throws -> Sequencer.Pass {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = turnTime
     let sequencer = Sequencer(
@@ -48,15 +48,15 @@ struct TurnTests {
 
   @Test("A wide window is not read in the sequencer, a narrow one is, and no other operation waits for it")
   func windows() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     (staging.readRows, staging.turnTime) = (8, .seconds(600))
     let sequencer = Sequencer(policy: EmulatorPolicy(), limits: .standard, cacheBytes: 0, staging: staging)
     let connections = (0..<4).map { i in
       ConnectionState(name: "c\(i)", caller: .anonymous, sink: RecordingSink(RecordingGroup()))
     }
-    let list = Node.object((0..<20).map { (Key("k\($0)"), ["v": 1]) })
-    let large = Node.object((0..<9).map { (Key("k\($0)"), 1) })
+    let list = Node.object((0..<20).map { (ChildKey("k\($0)"), ["v": 1]) })
+    let large = Node.object((0..<9).map { (ChildKey("k\($0)"), 1) })
     func get(_ path: Path, _ limit: Int, _ connection: Int) -> Operation {
       let query = QuerySpec(ordering: .key, limit: .first(limit))
       return Operation(.get(path, query), from: .connection(connections[connection], request: 1))
@@ -97,7 +97,7 @@ struct TurnTests {
 
   @Test("A step of clearing index rows ends once its time is over, and the next goes on where it ended")
   func clearing() async throws {
-    let rows = try await MemoryStore().database(named: "clearing", history: .openReads)
+    let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = .zero
     let sequencer = Sequencer(
@@ -121,7 +121,7 @@ struct TurnTests {
     let rules = #"{"rules":{"notes":{".indexOn":["due","a/b",".value"]}}}"#
     try await run(.setRules(try RulesFile(Array(rules.utf8))))
     for _ in 0..<2 { try await run(.buildIndexes) }
-    let notes = Node.object((0..<100).map { (Key("n\($0)"), .leaf(.int(Int64($0)))) })
+    let notes = Node.object((0..<100).map { (ChildKey("n\($0)"), .leaf(.int(Int64($0)))) })
     try await run(.write(.set("notes", notes), hash: nil))
     #expect(try await count() == 300)
     try await run(.setRules(try RulesFile(Array(#"{"rules":{}}"#.utf8))))
@@ -140,7 +140,7 @@ struct TurnTests {
 
   @Test("What was put off has its turn, however much that is new comes with every batch")
   func age() async throws {
-    let rows = try await MemoryStore().database(named: "turns", history: .openReads)
+    let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
     staging.turnTime = .zero
     let sequencer = Sequencer(

@@ -29,11 +29,11 @@ struct WeightTests {
     var values = RandomNodes(seed: UInt64(seed))
     let path = Path(
       keys: (0..<values.below(12)).map { _ in
-        Key(String(repeating: values.key(), count: 1 + values.below(60)))
+        ChildKey(String(repeating: values.key(), count: 1 + values.below(60)))
       })
     let node = values.node(depth: 4)
     #expect(weight(.set(path, node)) >= written([(path, node)]))
-    let changes = (0..<values.below(20)).map { i in (Path(keys: [Key("c\(i)")]), values.node(depth: 3)) }
+    let changes = (0..<values.below(20)).map { i in (Path(keys: [ChildKey("c\(i)")]), values.node(depth: 3)) }
     #expect(
       weight(.update(path, changes)) >= written(changes.map { (path.appending($0.0), $0.1) }))
   }

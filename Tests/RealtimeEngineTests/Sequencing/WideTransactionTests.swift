@@ -10,7 +10,7 @@ struct WideTransactionTests {
   @Test("A transaction on a node of 120,000 children compares hashes as on any other")
   func wide() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
-    let wide = Node.object((0..<120_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<120_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
     #expect(
@@ -31,7 +31,7 @@ struct WideTransactionTests {
   @Test("What a connection asked for behind such a transaction happens behind it")
   func order() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy()).database("wide")
-    let wide = Node.object((0..<30_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
     let other = Client(database)
@@ -52,7 +52,7 @@ struct WideTransactionTests {
     let store = try MemoryStore()
     let engine = RealtimeEngine(store: store, policy: EmulatorPolicy())
     let database = try await engine.database("wide")
-    let wide = Node.object((0..<30_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("wide", to: wide, as: .anonymous)
     let client = Client(database)
     await client.ask { $0.onDisconnectSet("end", to: 1, request: $1) }

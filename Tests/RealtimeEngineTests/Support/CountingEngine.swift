@@ -1,5 +1,6 @@
 // The engine in memory, counting the rows that are looked up and walked over.
 
+import Locking
 import OrderedStore
 
 /// An engine in memory that counts.

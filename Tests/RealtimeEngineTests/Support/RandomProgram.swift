@@ -98,7 +98,7 @@ struct RandomProgram {
     for _ in 0..<(1 + values.below(4)) {
       var path = values.path()
       // An update may not name its own location.
-      if path.isRoot { path = path.child(Key(values.key())) }
+      if path.isRoot { path = path.child(ChildKey(values.key())) }
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
       changes.append((path, values.node()))
     }

@@ -42,7 +42,7 @@ extension StagingLimits {
 
 /// How many rows a database has of each kind, by the first byte of their keys.
 func rowCounts(_ store: any OrderedStore, _ namespace: String) async throws -> [Character: Int] {
-  let database = try await store.database(named: "realtime/\(namespace)", history: .openReads)
+  let database = try await store.database(named: "realtime/\(namespace)", history: .activeReadersOnly)
   return try await database.read(at: nil) { view in
     var counts: [Character: Int] = [:]
     try view.scan(KeyRange(start: [], end: nil), reverse: false) { key, _, _ in

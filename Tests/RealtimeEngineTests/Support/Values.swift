@@ -16,5 +16,5 @@ extension Node: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral, Express
   /// A value as its literal reads.
   public init(nilLiteral: ()) { self = .empty }
   /// A value as its literal reads.
-  public init(dictionaryLiteral elements: (Key, Node)...) { self = .object(elements) }
+  public init(dictionaryLiteral elements: (ChildKey, Node)...) { self = .object(elements) }
 }

@@ -70,7 +70,7 @@ struct RealtimeRowTests {
   @Test("A row of a session whose key ends with the session's name is an error, not a crash")
   func damagedSession() async throws {
     let store = try MemoryStore()
-    let database = try await store.database(named: "damaged", history: .openReads)
+    let database = try await store.database(named: "damaged", history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { writer in
       try writer.set(RowKeys.prefix(ofSession: "s1"), [])
       try writer.set(RowKeys.prefix(ofSession: "s2") + [UInt8(ascii: "c")], [0xFF])
@@ -98,7 +98,7 @@ struct RealtimeRowTests {
 
   @Test("The longest path the limits allow is a key the store takes")
   func longest() {
-    let path = Path(keys: Array(repeating: Key(String(repeating: "k", count: 768)), count: 32))
+    let path = Path(keys: Array(repeating: ChildKey(String(repeating: "k", count: 768)), count: 32))
     #expect(RowKeys.row(of: path.child(.priority)).count <= 32 * 1024)
     #expect(RowKeys.disconnect(ofSession: SessionName.make(), at: path.child(.priority)).count <= 32 * 1024)
   }
@@ -120,7 +120,7 @@ struct RealtimeRowTests {
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("log")
     for i in 0..<5 { _ = try await database.set("n", to: .leaf(.int(Int64(i))), as: .anonymous) }
     _ = try await database.set("n", to: 4, as: .anonymous)
-    let stored = try await store.database(named: "realtime/log", history: .openReads)
+    let stored = try await store.database(named: "realtime/log", history: .activeReadersOnly)
     let records = try await stored.log(after: stored.createdVersion, limit: 100)
     let values = try records.flatMap {
       try WriteRecord(bytes: $0.payload).changes.map { $0.value?.text ?? "" }

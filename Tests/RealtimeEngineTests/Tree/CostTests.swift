@@ -11,10 +11,11 @@ struct CostTests {
   /// A database with so many leaves, four levels deep, of which nothing is in memory.
   private func open(_ leaves: Int) async throws -> (CountingEngine, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let filling = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")
     for part in 0..<(leaves / 100) {
-      let node = Node.object((0..<100).map { (Key("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
+      let node = Node.object(
+        (0..<100).map { (ChildKey("k\($0)"), Node.object([("v", .leaf(.int(Int64($0))))])) })
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .anonymous)
     }
     let database = try await RealtimeEngine(store: store, policy: EmulatorPolicy()).database("cost")

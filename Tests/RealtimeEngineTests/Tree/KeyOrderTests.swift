@@ -12,7 +12,7 @@ struct KeyOrderTests {
   /// A database of which nothing is in memory, on an engine that counts.
   private func open(_ name: String) async throws -> (CountingEngine, EngineStore, RealtimeDatabase) {
     let engine = CountingEngine()
-    let store = try EngineStore(engine, StoreOptions(trimmingInterval: 0))
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     return (engine, store, try await reopen(store, name))
   }
 
@@ -46,11 +46,11 @@ struct KeyOrderTests {
     for _ in 0..<values.below(60) {
       var child = values.below(3) == 0 ? values.node() : Node.leaf(.int(Int64(values.below(9))))
       if !hasPriorities { child = child.withoutPriorities }
-      model = model.settingChild(Key(Self.key(&values, isSimple: isSimple)), to: child)
+      model = model.settingChild(ChildKey(Self.key(&values, isSimple: isSimple)), to: child)
     }
     _ = try await filling.set("list", to: model, as: .anonymous)
     for other in ["lis", "list!", "lisu"] {
-      _ = try await filling.set(Path([Key(other)]), to: ["1": 2], as: .anonymous)
+      _ = try await filling.set(Path([ChildKey(other)]), to: ["1": 2], as: .anonymous)
     }
     let database = try await reopen(store, "keys")
     for _ in 0..<60 {
@@ -63,7 +63,7 @@ struct KeyOrderTests {
           return .init(.string(text), isInclusive: isInclusive)
         }
         let value: LeafValue? = values.below(4) == 0 ? .int(Int64(values.below(3))) : nil
-        return .init(value, key: values.below(3) == 0 ? nil : Key(bound: key), isInclusive: isInclusive)
+        return .init(value, key: values.below(3) == 0 ? nil : ChildKey(bound: key), isInclusive: isInclusive)
       }
       if values.below(2) == 0 { query.start = bound() }
       if values.below(2) == 0 { query.end = bound() }
@@ -91,7 +91,7 @@ struct KeyOrderTests {
       for part in 0..<(count / 100) {
         let changes = (0..<100).map { n -> (Path, Node) in
           (
-            Path(keys: [Key("-N\(10_000 + part * 100 + n)")]),
+            Path(keys: [ChildKey("-N\(10_000 + part * 100 + n)")]),
             ["text": "what was said", "at": .leaf(.int(Int64(n)))]
           )
         }
@@ -149,7 +149,7 @@ struct KeyOrderTests {
         case 2: "-N\(number())"
         default: "\(number())"
         }
-      model = model.settingChild(Key(text), to: .leaf(.int(1)))
+      model = model.settingChild(ChildKey(text), to: .leaf(.int(1)))
     }
     _ = try await filling.set("list", to: model, as: .anonymous)
     let database = try await reopen(store, "numbers")
@@ -179,10 +179,10 @@ struct KeyOrderTests {
           let number = part * 100 + n
           let lead = ["\u{E000}", "\u{FFFD}", "\u{10000}", "\u{1F600}"][number % 4]
           return [
-            (Path(keys: ["array", Key("\(number)")]), ["at": 1, "text": "x"]),
-            (Path(keys: ["mixed", Key("\(number)")]), ["at": 1]),
-            (Path(keys: ["mixed", Key("k\(10_000 + number)")]), ["at": 1]),
-            (Path(keys: ["wide", Key("k\(lead)\(10_000 + number)")]), ["at": 1]),
+            (Path(keys: ["array", ChildKey("\(number)")]), ["at": 1, "text": "x"]),
+            (Path(keys: ["mixed", ChildKey("\(number)")]), ["at": 1]),
+            (Path(keys: ["mixed", ChildKey("k\(10_000 + number)")]), ["at": 1]),
+            (Path(keys: ["wide", ChildKey("k\(lead)\(10_000 + number)")]), ["at": 1]),
           ]
         }
         _ = try await filling.update("/", changes, as: .anonymous)
@@ -257,7 +257,7 @@ struct KeyOrderTests {
   @Test("Priorities in one place leave windows elsewhere to rows, also over restarts")
   func costBesidePriorities() async throws {
     let (engine, store, filling) = try await open("priorities")
-    let list = Node.object((0..<3_000).map { (Key("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
+    let list = Node.object((0..<3_000).map { (ChildKey("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })
     for path in ["rooms/a/list", "rooms/b/list"] {
       _ = try await filling.set(Path(path), to: list, as: .anonymous)
     }
@@ -279,7 +279,7 @@ struct KeyOrderTests {
   @Test("A priority of a child makes the order by priority one that is looked at whole, also over restarts")
   func priorities() async throws {
     let (_, store, database) = try await open("priorities")
-    let list = Node.object((0..<20).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let list = Node.object((0..<20).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     _ = try await database.set("list", to: list, as: .anonymous)
     let query = QuerySpec(limit: .last(1))
     #expect(try await database.get("list", query: query, as: .anonymous) == ["k9": 9])
@@ -295,7 +295,7 @@ extension Node {
   /// The value without any priority in it.
   fileprivate var withoutPriorities: Node {
     guard case .children = content else { return with(priority: nil) }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     forEachChild { key, child in
       children.append((key, child.withoutPriorities))
       return true

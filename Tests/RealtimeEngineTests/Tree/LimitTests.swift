@@ -31,9 +31,9 @@ struct RealtimeLimitTests {
     "Keys, strings and numbers that cannot be stored are refused",
     arguments: [
       (Path(keys: ["a."]), Node.leaf(.int(1))),
-      (Path(keys: [Key(String(repeating: "x", count: 769))]), .leaf(.int(1))),
+      (Path(keys: [ChildKey(String(repeating: "x", count: 769))]), .leaf(.int(1))),
       ("a", .object([("b$", .leaf(.int(1)))])),
-      ("a", .object([(Key(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
+      ("a", .object([(ChildKey(String(repeating: "x", count: 769)), .leaf(.int(1)))])),
       ("a", .leaf(.double(.nan))), ("a", .leaf(.double(.infinity))),
       ("a", .leaf(.int(1), priority: .number(.infinity))),
       ("a", .leaf(.string(String(repeating: "x", count: 10 * 1024 * 1024 + 1)))),
@@ -62,9 +62,9 @@ struct RealtimeLimitTests {
     limits.responseBytes = 5_000
     let database = try await open(limits)
     let client = Client(database)
-    let wide = Node.object((0..<100).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let wide = Node.object((0..<100).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     #expect(await client.set("a", wide).text == "ok")
-    let wider = Node.object((0..<200).map { (Key("k\($0)"), Node.leaf(.string("0123456789"))) })
+    let wider = Node.object((0..<200).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     #expect(await client.set("b", wider).text == "write_too_big")
     for i in 0..<4 { _ = try await database.set(Path("c/\(i)"), to: wide, as: .anonymous) }
     let cold = try await RealtimeEngine(store: MemoryStore(), policy: EmulatorPolicy(), limits: limits)

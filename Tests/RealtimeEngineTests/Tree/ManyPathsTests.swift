@@ -10,7 +10,7 @@ import Testing
 @Suite("Updates over many paths", .timeLimit(.minutes(10)))
 struct ManyPathsTests {
   private func path(_ values: inout RandomNodes) -> Path {
-    Path(keys: (0..<(1 + values.below(4))).map { _ in Key("n\(values.below(12))") })
+    Path(keys: (0..<(1 + values.below(4))).map { _ in ChildKey("n\(values.below(12))") })
   }
 
   /// Leaves mostly, some of them with priorities, here and there an object or nothing.
@@ -18,7 +18,9 @@ struct ManyPathsTests {
     switch values.below(8) {
     case 0: .empty
     case 1:
-      .object([("n1", 1), (Key("n\(values.below(12))"), .leaf(.bool(true), priority: values.priority()))])
+      .object([
+        ("n1", 1), (ChildKey("n\(values.below(12))"), .leaf(.bool(true), priority: values.priority())),
+      ])
     case 2: .leaf(.string("p"), priority: values.priority())
     default: .leaf(.int(Int64(values.below(4))))
     }

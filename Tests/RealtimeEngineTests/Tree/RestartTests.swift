@@ -99,7 +99,7 @@ struct RealtimeRestartTests {
     }
     let root = try await database.get("/", as: .anonymous)
     #expect(root.child("sum") == .leaf(.int(Int64(clients * 25))))
-    for c in 0..<clients { #expect(root.child(Key("c\(c)")).childCount == 25) }
+    for c in 0..<clients { #expect(root.child(ChildKey("c\(c)")).childCount == 25) }
     await engine.shutdown()
     try await store.close()
   }

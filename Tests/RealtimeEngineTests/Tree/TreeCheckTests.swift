@@ -17,7 +17,8 @@ import Testing
     _ = try await database.set("goods/.priority", to: .leaf(.int(2)), as: .anonymous)
     #expect(try await TreeCheck.run(store) == [TreeReport(namespace: "shop", leaves: 2)])
 
-    let rows = try await store.database(named: RealtimeEngine.cataloguePrefix + "shop", history: .openReads)
+    let rows = try await store.database(
+      named: RealtimeEngine.cataloguePrefix + "shop", history: .activeReadersOnly)
     _ = try await rows.execute(validating: nil) { writer in
       try writer.set(RowKeys.row(of: "goods/tea"), [0x77])
       try writer.set(RowKeys.row(of: "goods"), NodeEncoder.encode(.leaf(.bool(true))))

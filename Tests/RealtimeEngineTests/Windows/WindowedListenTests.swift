@@ -136,7 +136,7 @@ struct WindowedListenTests {
     replica.start(ListenName(path: "list", tag: 2), byPriority)
     #expect(!database.runner.sequencer.windows.isEmpty)
     try await database.setRules(RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
-    var model = Node.object((0..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    var model = Node.object((0..<2_000).map { (ChildKey("k\(1_000_000 + $0)"), child($0)) })
     for (path, value) in [("k1000001", Node.empty), ("k1000700/.priority", 1), ("k1000700", .empty)] {
       await client.ask { $0.set(Path("list").appending(Path(path)), to: value, request: $1) }
       model = model.setting(Path(path), to: value)
@@ -191,7 +191,7 @@ struct WindowedListenTests {
     ]
     #expect(await client.answer(to: requests[0]).text == "ok")
     #expect(await other.answer(to: requests[1]).text == "ok")
-    let model = Node.object((1..<2_000).map { (Key("k\(1_000_000 + $0)"), child($0)) })
+    let model = Node.object((1..<2_000).map { (ChildKey("k\(1_000_000 + $0)"), child($0)) })
     #expect(
       try await eventually {
         for case .push(let push) in await client.takeTold() { replica.apply(push) }
@@ -207,7 +207,7 @@ struct WindowedListenTests {
     try await fill(database, 3_000)
     let rules = #"{"rules":{"list":{".indexOn":"n","$k":{".indexOn":[".value","a"]}}}}"#
     try await database.setRules(RulesFile(Array(rules.utf8)), as: .administrator)
-    let wide = Node.object((0..<600).map { (Key("m\($0)"), 1) } + [("n", 9_999)])
+    let wide = Node.object((0..<600).map { (ChildKey("m\($0)"), 1) } + [("n", 9_999)])
     _ = try await database.set("list/wide", to: wide, as: .administrator)
     #expect(try await eventually { await database.indexesAreBuilt() })
     let client = Client(database)
@@ -338,9 +338,9 @@ private struct WindowProgram {
 
   private mutating func isRare() -> Bool { !isSteady || values.below(20) == 0 }
 
-  private mutating func key() -> RealtimeModel.Key {
+  private mutating func key() -> RealtimeModel.ChildKey {
     let number = values.below(40)
-    return Key(number % 3 == 0 ? "\(number)" : "k\(number)")
+    return ChildKey(number % 3 == 0 ? "\(number)" : "k\(number)")
   }
 
   private mutating func child() -> Node {
@@ -348,7 +348,7 @@ private struct WindowProgram {
     case 0: .leaf(values.leaf())
     case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
     // Too large to be read in passing.
-    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (Key("f\($0)"), 1) })
+    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
     default:
       .object(
         [("n", .leaf(values.leaf()))], priority: values.below(12) == 0 && isRare() ? values.priority() : nil)

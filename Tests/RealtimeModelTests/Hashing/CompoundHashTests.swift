@@ -90,7 +90,7 @@ struct CompoundHashTests {
     "The default cut gives the product's number of ranges",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
   func defaultCut(children: Int, expected: ClosedRange<Int>) {
-    let node = Node.object((0..<children).map { (Key("\($0)"), .leaf(.string("value"))) })
+    let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })
     #expect(expected.contains(CompoundHash(of: node).hashes.count))
   }
 
@@ -142,9 +142,11 @@ struct CompoundHashTests {
   @Test("Cutting out many ranges looks at what they hold and at the ways to their ends, not at the rest")
   func cost() throws {
     func value(_ changed: (Int) -> Bool) -> Node {
-      let items = (0..<200).map { i -> (Key, Node) in
-        let texts = (0..<3).map { (Key("t\($0)"), Node.leaf(.string("text \(i) \(changed(i) && $0 == 1)"))) }
-        return (Key("k\(1_000 + i)"), .object(texts))
+      let items = (0..<200).map { i -> (ChildKey, Node) in
+        let texts = (0..<3).map {
+          (ChildKey("t\($0)"), Node.leaf(.string("text \(i) \(changed(i) && $0 == 1)")))
+        }
+        return (ChildKey("k\(1_000 + i)"), .object(texts))
       }
       return .object([("a", .object(items)), ("z", .leaf(.int(1)))])
     }

@@ -48,7 +48,7 @@ struct SimpleHashTests {
 
   @Test("A hash that would take long to find is not compared, one that is known is, in both variants")
   func bounded() {
-    let list = Node.object((0..<500).map { (Key("k\($0)"), .leaf(.string("item number \($0)"))) })
+    let list = Node.object((0..<500).map { (ChildKey("k\($0)"), .leaf(.string("item number \($0)"))) })
     let node = Node.object([("a", list), ("b", .leaf(.int(1)))])
     let same = node.setting("b", to: .leaf(.int(2))).setting("b", to: .leaf(.int(1)))
     #expect(same.matches(hash: "other", hashingAtMost: 10_000) == nil)

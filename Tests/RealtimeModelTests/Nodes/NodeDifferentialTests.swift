@@ -27,7 +27,7 @@ struct NodeDifferentialTests {
       #expect(node == rebuilt(node))
       #expect(node.hash == rebuilt(node).hash)
       #expect(node.estimatedSize == rebuilt(node).estimatedSize)
-      var changed: [Key] = []
+      var changed: [ChildKey] = []
       node.forEachChangedChild(from: before) { key, now, old in
         changed.append(key)
         #expect(now == node.child(key) && old == before.child(key) && now != old)
@@ -40,7 +40,7 @@ struct NodeDifferentialTests {
   /// The same value built from nothing.
   private func rebuilt(_ node: Node) -> Node {
     guard case .children = node.content else { return node }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     node.forEachChildReversed { key, child in
       children.append((key, rebuilt(child)))
       return true
@@ -52,15 +52,16 @@ struct NodeDifferentialTests {
   func windows(seed: Int) {
     var values = RandomNodes(seed: UInt64(1_000 + seed))
     for _ in 0..<40 {
-      var children: [(Key, Node)] = []
-      for _ in 0..<values.below(14) { children.append((Key(values.key()), values.node())) }
+      var children: [(ChildKey, Node)] = []
+      for _ in 0..<values.below(14) { children.append((ChildKey(values.key()), values.node())) }
       let node = Node.object(children)
       let naive = NaiveTree(node)
       for _ in 0..<12 {
         let query = values.query()
         let expected = naive.window(query)
         if query.showsAll { continue }
-        #expect(node.window(query).childKeys.map(\.text) == expected.map { Key($0) }.sorted().map(\.text))
+        #expect(
+          node.window(query).childKeys.map(\.text) == expected.map { ChildKey($0) }.sorted().map(\.text))
         let index = OrderedIndex(of: node, by: query.ordering)
         #expect(index.window(query).content == node.window(query))
         #expect(
@@ -77,7 +78,7 @@ struct NodeDifferentialTests {
     let ordering = values.ordering()
     var index = OrderedIndex(of: node, by: ordering)
     for i in 0..<200 {
-      let key = Key(i % 3 == 0 ? values.key() : "k\(values.below(60))")
+      let key = ChildKey(i % 3 == 0 ? values.key() : "k\(values.below(60))")
       node = node.settingChild(key, to: values.node())
       index.update(to: node, changed: [key])
       var query = values.query()
@@ -96,24 +97,24 @@ struct NodeDifferentialTests {
     for i in 0..<3_000 {
       let key = values.below(seed == 0 ? 300 : 2_000)
       if values.below(3) == 0 {
-        node = node.settingChild(Key("\(key)"), to: .empty)
+        node = node.settingChild(ChildKey("\(key)"), to: .empty)
         keys.remove(key)
       } else {
-        node = node.settingChild(Key("\(key)"), to: .leaf(.int(Int64(i))))
+        node = node.settingChild(ChildKey("\(key)"), to: .leaf(.int(Int64(i))))
         keys.insert(key)
       }
       if i % 1_000 == 0 { versions.append((node, keys.count)) }
     }
     #expect(node.childKeys.map(\.text) == keys.sorted().map { "\($0)" })
-    for key in keys { #expect(!node.child(Key("\(key)")).isEmpty) }
+    for key in keys { #expect(!node.child(ChildKey("\(key)")).isEmpty) }
     for (old, count) in versions { #expect(old.childCount == count) }
-    for key in keys { node = node.settingChild(Key("\(key)"), to: .empty) }
+    for key in keys { node = node.settingChild(ChildKey("\(key)"), to: .empty) }
     #expect(node.isEmpty)
   }
 
   @Test("A change to one of 100,000 children shares the rest")
   func sharing() {
-    let node = Node.object((0..<100_000).map { (Key("k\($0)"), Node.leaf(.int(Int64($0)))) })
+    let node = Node.object((0..<100_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let changed = node.settingChild("k5", to: .leaf(.int(-1)))
     var visited = 0
     changed.forEachChangedChild(from: node) { key, _, _ in

@@ -58,7 +58,7 @@ struct NodeRuleTests {
 
   @Test("An object becomes an array if all keys are indexes and the highest is below twice their number")
   func arrays() {
-    func length(_ keys: [Key]) -> Int? { Node.object(keys.map { ($0, leaf) }).arrayLength }
+    func length(_ keys: [ChildKey]) -> Int? { Node.object(keys.map { ($0, leaf) }).arrayLength }
     #expect(length(["0", "2"]) == 3)
     #expect(length(["1"]) == 2)
     #expect(length(["3"]) == nil)

@@ -8,7 +8,7 @@ import Testing
 struct KeyOrderTests {
   @Test("Integer keys come first in numeric order, then texts by UTF-16, between the sentinels")
   func order() {
-    let ascending: [Key] = [
+    let ascending: [ChildKey] = [
       .minimum, "-2147483648", "-5", "0", "00", "1", "01", "001", "2", "10", "2147483647", "-", "-2147483649",
       "2147483648",
       "9999999999", "A", "a", "b", "é", "\u{1F600}", "\u{FF5E}", .maximum,
@@ -44,8 +44,8 @@ struct KeyOrderTests {
 
   @Test("Canonically equivalent texts are different keys")
   func normalization() {
-    let composed = Key("\u{E9}")
-    let decomposed = Key("e\u{301}")
+    let composed = ChildKey("\u{E9}")
+    let decomposed = ChildKey("e\u{301}")
     #expect(composed != decomposed)
     let node = Node.empty.settingChild(composed, to: .leaf(.int(1))).settingChild(
       decomposed, to: .leaf(.int(2)))
@@ -61,13 +61,13 @@ struct KeyOrderTests {
       String(repeating: "é", count: 385),
     ])
   func refused(text: String) {
-    #expect(throws: RealtimeError.self) { try Key(validating: text) }
+    #expect(throws: RealtimeError.self) { try ChildKey(validating: text) }
   }
 
   @Test("Keys of 768 bytes and any other character are accepted")
   func accepted() throws {
-    _ = try Key(validating: String(repeating: "é", count: 384))
-    _ = try Key(validating: "a b-_~!@%^&*()+='\";:<>,?\u{80}\u{1F600}")
+    _ = try ChildKey(validating: String(repeating: "é", count: 384))
+    _ = try ChildKey(validating: "a b-_~!@%^&*()+='\";:<>,?\u{80}\u{1F600}")
   }
 
   @Test("Repeated, leading and trailing slashes do not count")

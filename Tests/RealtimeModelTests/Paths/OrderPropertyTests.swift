@@ -26,7 +26,7 @@ struct OrderPropertyTests {
   @Test("keys and paths are totally ordered, an ancestor before what lies below it", arguments: 0..<8)
   func paths(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)
-    let keys = (0..<25).map { _ in Key(random.key()) } + [.minimum, .maximum, .priority]
+    let keys = (0..<25).map { _ in ChildKey(random.key()) } + [.minimum, .maximum, .priority]
     #expect(isTotalOrder(keys, <, ==))
     let paths = (0..<40).map { _ in random.path(4) }
     #expect(isTotalOrder(paths, <, ==))
@@ -45,7 +45,7 @@ struct OrderPropertyTests {
     for _ in 0..<6 {
       let ordering = random.ordering()
       let places = (0..<20).map { n in
-        OrderingPlace(of: Key("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
+        SortKey(of: ChildKey("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
       }
       #expect(isTotalOrder(places, <, ==), "\(ordering)")
     }

@@ -22,9 +22,9 @@ struct PushIDTests {
   func ascending() {
     var generator = PushIDGenerator()
     var random = SeededGenerator(seed: 3)
-    var last: Key = .minimum
+    var last: ChildKey = .minimum
     for i in 0..<20_000 {
-      let id = Key(generator.next(at: 1_700_000_000_000 + Int64(i / 5_000), using: &random))
+      let id = ChildKey(generator.next(at: 1_700_000_000_000 + Int64(i / 5_000), using: &random))
       #expect(last < id)
       last = id
     }
@@ -45,13 +45,13 @@ struct PushIDTests {
     var generators = [PushIDGenerator(), PushIDGenerator()]
     var random = SeededGenerator(seed: 9)
     var seen = Set<String>()
-    var byTime: [(time: Int64, id: Key)] = []
+    var byTime: [(time: Int64, id: ChildKey)] = []
     var time: Int64 = 1_700_000_000_000
     for _ in 0..<40_000 {
       if random.below(4) == 0 { time += Int64(random.below(3)) }
       let id = generators[random.below(2)].next(at: time)
       #expect(seen.insert(id).inserted)
-      byTime.append((time, Key(id)))
+      byTime.append((time, ChildKey(id)))
     }
     for (a, b) in zip(byTime, byTime.dropFirst()) where a.time < b.time { #expect(a.id < b.id) }
   }

@@ -42,7 +42,7 @@ struct QueryWireTests {
   @Test("An exclusive bound without a key leaves out only what stands exactly at its end of the value")
   func exclusiveWithoutKey() throws {
     let list = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
-    func window(_ fields: [Field]) throws -> [Key] {
+    func window(_ fields: [Field]) throws -> [ChildKey] {
       list.window(try QuerySpec(wireFields: [("i", .string(".value"))] + fields)).childKeys
     }
     #expect(try window([("sp", .int(2)), ("sin", .bool(false))]) == ["b", "c"])

@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import Testing
@@ -163,7 +164,7 @@ struct RulesFileTests {
   @Test("Two files index the same if they do so at every place")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
-    let names: [Key] = ["a", "b", "other"]
+    let names: [ChildKey] = ["a", "b", "other"]
     var places: [Path] = [.root]
     for depth in 0..<3 {
       places += places.filter { $0.count == depth }.flatMap { place in names.map { place.child($0) } }
@@ -205,7 +206,7 @@ struct RulesFileTests {
     let calls = "a" + String(repeating: "[a", count: 500) + String(repeating: "]", count: 500)
     #expect(problems(#"{"rules":{".read":"\#(calls)"}}"#).contains("at most 128 levels deep"))
     #expect(
-      problems(String(repeating: " ", count: RulesFile.mostBytes + 1)).contains("at most 1048576 bytes"))
+      problems(String(repeating: " ", count: RulesFile.maximumBytes + 1)).contains("at most 1048576 bytes"))
     let many = #"{"rules":{"# + (0..<1000).map { "\"k\($0)\":1" }.joined(separator: ",") + "}}"
     #expect(problems(many).split(separator: "\n").count == 100)
     #expect(problems("{\"rules\":{\".read\":\"" + String(repeating: "!", count: 100_000) + "a\"}}").isEmpty)

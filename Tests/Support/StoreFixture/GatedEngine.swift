@@ -1,6 +1,7 @@
 // The engine in memory with a gate: a test holds its commits back, lets them through or makes them fail, and makes reads of
 // single rows fail.
 
+package import Locking
 package import OrderedStore
 
 /// An engine in memory whose commits a test holds back, lets through, or makes fail.
@@ -42,10 +43,10 @@ package final class GatedEngine: StorageEngine {
   package func close() {}
 
   /// Holds commits back from now on.
-  package func shut() { state.withLock { $0.open = false } }
+  package func blockCommits() { state.withLock { $0.open = false } }
 
   /// Lets commits through; with an error they fail.
-  package func release(failing failure: StoreError? = nil) {
+  package func unblock(failing failure: StoreError? = nil) {
     state.withLock { state in
       state.open = true
       state.failure = failure
@@ -54,7 +55,7 @@ package final class GatedEngine: StorageEngine {
   }
 
   /// Waits until a commit is held back.
-  package func heldBack() async {
+  package func waitUntilBlocked() async {
     await withCheckedContinuation { continuation in
       _ = DedicatedThread {
         self.state.wait { $0.waiting > 0 ? () : nil }

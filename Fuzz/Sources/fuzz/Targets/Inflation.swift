@@ -7,11 +7,11 @@ import NIOCore
 
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let packed = ByteBuffer(bytes: input)
-  for packing in [Packing.gzip, .deflate] {
+  for packing in [CompressionAlgorithm.gzip, .deflate] {
     // Beyond what is unpacked on an event loop.
     let most = 1 << 18
-    let whole = unpack { () throws(Inflation.Failure) in try Inflation.unpack(packed, packing, limit: most) }
-    let atOnce = unpack { () throws(Inflation.Failure) in try Inflation.atOnce(packed, packing, limit: most) }
+    let whole = unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: most) }
+    let atOnce = unpack { () throws(Decompression.Failure) in try Decompression.atOnce(packed, packing, limit: most) }
     if atOnce != .success(nil) {
       try require(atOnce == whole, "an event loop unpacks \(atOnce), not \(whole)")
     }
@@ -21,18 +21,18 @@ func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
     try require(
       unpacked.storageCapacity <= max(64, 4 * count), "\(count) bytes take \(unpacked.storageCapacity)")
     try require(
-      unpack { () throws(Inflation.Failure) in try Inflation.unpack(packed, packing, limit: count) } == whole,
+      unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: count) } == whole,
       "what fits exactly is unpacked to something else")
     guard count > 0 else { continue }
-    let short = unpack { () throws(Inflation.Failure) in
-      try Inflation.unpack(packed, packing, limit: count - 1)
+    let short = unpack { () throws(Decompression.Failure) in
+      try Decompression.unpack(packed, packing, limit: count - 1)
     }
     try require(short == .failure(.tooLarge), "a limit of a byte less gives \(short)")
   }
 }
 
 private func unpack(
-  _ body: () throws(Inflation.Failure) -> ByteBuffer?
-) -> Result<ByteBuffer?, Inflation.Failure> {
-  do throws(Inflation.Failure) { return .success(try body()) } catch { return .failure(error) }
+  _ body: () throws(Decompression.Failure) -> ByteBuffer?
+) -> Result<ByteBuffer?, Decompression.Failure> {
+  do throws(Decompression.Failure) { return .success(try body()) } catch { return .failure(error) }
 }

@@ -1,5 +1,6 @@
 // JSON: what is accepted is written again, and reads back as the same.
 
+import JSON
 import RealtimeModel
 import RealtimeWire
 

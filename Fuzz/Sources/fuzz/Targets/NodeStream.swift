@@ -1,5 +1,6 @@
 // JSON in pieces: it is accepted, and says, what the whole text says.
 
+import JSON
 import RealtimeModel
 
 /// The first byte is the size of the pieces; the rest is the text.

@@ -3,6 +3,7 @@
 
 import FirestoreModel
 import FirestoreProtobuf
+import JSON
 import NIOCore
 import RealtimeModel
 import SwiftProtobuf

@@ -51,14 +51,14 @@ private func check(_ query: QuerySpec) throws {
   if query.showsAll { return }
   for location in locations {
     var expected = location.sortedChildren(by: query.ordering)
-      .filter { query.contains(OrderingPlace(of: $0.key, $0.node, in: query.ordering)) }.map(\.key)
+      .filter { query.contains(SortKey(of: $0.key, $0.node, in: query.ordering)) }.map(\.key)
     switch query.limit {
     case .first(let count): expected = Array(expected.prefix(count))
     case .last(let count): expected = Array(expected.suffix(count))
     case nil: break
     }
     let window = location.window(query)
-    var found: Set<Key> = []
+    var found: Set<ChildKey> = []
     window.forEachChild { key, _ in found.insert(key).inserted }
     try require(found == Set(expected), "the window of \(query.wireFields) is \(found), not \(expected)")
   }

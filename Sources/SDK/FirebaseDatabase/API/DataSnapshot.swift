@@ -44,7 +44,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
   }
 
   private func checked(_ text: String, method: String) -> Path {
-    PathRules.reference(text, below: Path(keys: [Key("-")]), method: method).droppingFirst
+    PathRules.reference(text, below: Path(keys: [ChildKey("-")]), method: method).droppingFirst
   }
 
   /// Whether the value is an object.

@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import Foundation
+import Locking
 import RealtimeModel
 
 /// A location in a database.
@@ -35,7 +36,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     PathRules.checkWritable(path, method: "childByAutoId")
     let time = Repository.milliseconds + (optionalRepository?.publishedTimeOffset ?? 0)
     let key = DatabaseReference.pushIDs.withLock { $0.next(at: time) }
-    return DatabaseReference(repository: optionalRepository, path: path.child(Key(key)))
+    return DatabaseReference(repository: optionalRepository, path: path.child(ChildKey(key)))
   }
 
   /// The location above; nil for the root.

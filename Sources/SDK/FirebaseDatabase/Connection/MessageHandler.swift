@@ -96,7 +96,7 @@ final class MessageHandler: ChannelInboundHandler {
   func send(_ message: [UInt8]) {
     guard let context else { return }
     message.withUnsafeBytes { bytes in
-      guard let pieces = MessageSplitter.pieces(of: bytes) else {
+      guard let pieces = MessageSplitter.frames(of: bytes) else {
         return events.closed("A message of \(message.count) bytes is more than the protocol can carry")
       }
       if pieces.count > 1 { write(Array("\(pieces.count)".utf8)[...], to: context) }

@@ -83,8 +83,8 @@ extension Repository {
   // MARK: The client's own tree, `.info`
 
   func updateInformation(_ name: String, _ node: Node) {
-    raise(information.applyServerOverwrite(at: Path(keys: [".info", Key(name)]), node))
-    informationNode = informationNode.setting(Path(keys: [".info", Key(name)]), to: node)
+    raise(information.applyServerOverwrite(at: Path(keys: [".info", ChildKey(name)]), node))
+    informationNode = informationNode.setting(Path(keys: [".info", ChildKey(name)]), to: node)
   }
 
   func performInformation(_ action: ListenAction) {

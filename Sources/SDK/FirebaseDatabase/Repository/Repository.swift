@@ -7,6 +7,7 @@
 import Dispatch
 import FirebaseCore
 import Foundation
+import Locking
 import NIOSSL
 import RealtimeModel
 import RealtimeWire
@@ -34,7 +35,7 @@ final class Repository: @unchecked Sendable {
   var gets: [Int: PendingGet] = [:]
   var disconnectCompletions: [Int: WriteCompletion] = [:]
   var disconnectOverlay = WriteOverlay()
-  var keptSynced: [KeptQuery: Registration] = [:]
+  var keptSynced: [KeptQuery: ObserverRegistration] = [:]
   var serverTimeOffset: Int64 = 0 {
     didSet { publishedOffset.withLock { $0 = serverTimeOffset } }
   }
@@ -145,8 +146,9 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  private func deliver(_ node: Node, _ path: Path, _ previous: Key?, _ event: DataEvent, _ observer: Observer)
-  {
+  private func deliver(
+    _ node: Node, _ path: Path, _ previous: ChildKey?, _ event: DataEvent, _ observer: Observer
+  ) {
     if observer.isSingle {
       guard firedSingles.insert(observer.registration.id).inserted else { return }
       Repository.queue.async {

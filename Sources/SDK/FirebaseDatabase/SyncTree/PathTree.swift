@@ -8,7 +8,7 @@ struct PathTree<Value> {
   /// The value at this location; nil for none.
   var value: Value?
 
-  private(set) var children: [Key: PathTree] = [:]
+  private(set) var children: [ChildKey: PathTree] = [:]
 
   /// Makes a tree with at most a value at its root.
   init(_ value: Value? = nil) {
@@ -18,7 +18,7 @@ struct PathTree<Value> {
   var isEmpty: Bool { value == nil && children.isEmpty }
 
   /// The children in key order, so that every walk is deterministic.
-  var sortedChildren: [(key: Key, tree: PathTree)] {
+  var sortedChildren: [(key: ChildKey, tree: PathTree)] {
     children.count > 1
       ? children.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
       : children.map { ($0.key, $0.value) }
@@ -50,7 +50,7 @@ struct PathTree<Value> {
     update(path.keys[...], change)
   }
 
-  private mutating func update(_ keys: ArraySlice<Key>, _ change: (inout PathTree) -> Void) {
+  private mutating func update(_ keys: ArraySlice<ChildKey>, _ change: (inout PathTree) -> Void) {
     guard let key = keys.first else { return change(&self) }
     children[key, default: PathTree()].update(keys.dropFirst(), change)
     if children[key]?.isEmpty == true { children[key] = nil }

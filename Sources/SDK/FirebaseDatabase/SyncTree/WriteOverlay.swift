@@ -58,9 +58,9 @@ struct WriteOverlay {
   }
 
   /// The children whose whole value writes alone determine.
-  var completeChildren: [(Key, Node)] {
+  var completeChildren: [(ChildKey, Node)] {
     if let value = tree.value {
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       value.forEachChild { key, node in
         children.append((key, node))
         return true

@@ -134,7 +134,7 @@ struct WriteTree {
   }
 
   /// A child's whole value; nil if it is not known whole.
-  func completeChild(_ key: Key, at path: Path, over server: CacheNode) -> Node? {
+  func completeChild(_ key: ChildKey, at path: Path, over server: CacheNode) -> Node? {
     let childPath = path.child(key)
     if let node = visible.completeNode(at: childPath) { return node }
     guard server.isComplete(forChild: key) else { return nil }
@@ -159,7 +159,7 @@ struct WriteTreeReference {
 
   func completeChildren(over server: Node) -> Node { writes.completeChildren(at: path, over: server) }
 
-  func completeChild(_ key: Key, over server: CacheNode) -> Node? {
+  func completeChild(_ key: ChildKey, over server: CacheNode) -> Node? {
     writes.completeChild(key, at: path, over: server)
   }
 

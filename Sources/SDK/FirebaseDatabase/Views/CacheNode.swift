@@ -20,7 +20,7 @@ struct CacheNode {
   }
 
   /// Whether a child's whole value is known.
-  func isComplete(forChild key: Key) -> Bool {
+  func isComplete(forChild key: ChildKey) -> Bool {
     (isComplete && !isFiltered) || (key.isPriority ? node.priority != nil : !node.child(key).isEmpty)
   }
 }

@@ -22,7 +22,7 @@ struct ViewProcessor {
   }
 
   /// Applies an operation to the caches and records what changed.
-  mutating func apply(_ operation: Operation) {
+  mutating func apply(_ operation: SyncOperation) {
     switch (operation.source, operation.change) {
     case (.user, .overwrite(let node)):
       applyUserOverwrite(at: operation.path, node)
@@ -230,7 +230,7 @@ struct WriteTreeChildSource: CompleteChildSource {
   let cache: ViewCache
   let completeServerNode: Node?
 
-  func completeChild(_ key: Key) -> Node? {
+  func completeChild(_ key: ChildKey) -> Node? {
     if cache.event.isComplete(forChild: key) { return cache.event.node.child(key) }
     let server =
       completeServerNode.map { CacheNode(node: $0, isComplete: true, isFiltered: false) } ?? cache.server

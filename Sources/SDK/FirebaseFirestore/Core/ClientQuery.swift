@@ -79,7 +79,7 @@ struct ClientQuery: Hashable, Sendable {
   }
 
   /// The order of two documents in the result.
-  func compare(_ a: CachedDocument, _ b: CachedDocument) -> Ordering {
+  func compare(_ a: CachedDocument, _ b: CachedDocument) -> ComparisonOrder {
     normal?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
   }
 }

@@ -10,7 +10,7 @@ import CZlib
 import NIOCore
 
 /// How bytes were compressed.
-enum Packing: Equatable {
+enum CompressionAlgorithm: Equatable {
   case gzip
   case deflate
 
@@ -27,7 +27,7 @@ enum Packing: Equatable {
   fileprivate var windowBits: Int32 { self == .gzip ? 15 + 16 : 15 }
 }
 
-enum Inflation {
+enum Decompression {
   /// Why bytes were not unpacked.
   enum Failure: Error, Equatable {
     /// They stand for more than the limit.
@@ -45,7 +45,7 @@ enum Inflation {
 
   /// Unpacks bytes where that is little work; nil where it may not be.
   static func atOnce(
-    _ packed: ByteBuffer, _ packing: Packing, limit: Int
+    _ packed: ByteBuffer, _ packing: CompressionAlgorithm, limit: Int
   ) throws(Failure) -> ByteBuffer? {
     guard packed.readableBytes <= fewBytes else { return nil }
     do throws(Failure) {
@@ -58,7 +58,7 @@ enum Inflation {
 
   /// Unpacks bytes into at most `limit`. Takes its time: up to a second for a few megabytes.
   static func unpack(
-    _ packed: ByteBuffer, _ packing: Packing, limit: Int
+    _ packed: ByteBuffer, _ packing: CompressionAlgorithm, limit: Int
   ) throws(Failure) -> ByteBuffer {
     // Not a variable: the library remembers where its state lies.
     let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
@@ -84,7 +84,7 @@ enum Inflation {
   }
 
   private static func fill(
-    _ unpacked: inout ByteBuffer, from stream: UnsafeMutablePointer<z_stream>, _ packing: Packing,
+    _ unpacked: inout ByteBuffer, from stream: UnsafeMutablePointer<z_stream>, _ packing: CompressionAlgorithm,
     _ limit: Int
   ) -> Failure? {
     while true {

@@ -12,7 +12,7 @@ import NIOCore
 import NIOPosix
 
 /// The inflations of one connection, in order. Confined to its event loop.
-final class InflationQueue {
+final class DecompressionQueue {
   /// The threads that do the inflations of all connections. They start with the first one, and are there until the process
   /// ends. They are few, since each may make a whole message that is not counted before it is handed on; and they do
   /// nothing else, since whoever may send requests can keep them busy.
@@ -31,15 +31,15 @@ final class InflationQueue {
     fileprivate let eventLoop: any EventLoop
     /// Nil once a thread has taken them, or they were given up.
     fileprivate let packed: NIOLockedValueBox<ByteBuffer?>
-    fileprivate let packing: Packing
+    fileprivate let packing: CompressionAlgorithm
     fileprivate let limit: Int
-    fileprivate var completion: ((Result<ByteBuffer, Inflation.Failure>) -> Void)?
+    fileprivate var completion: ((Result<ByteBuffer, Decompression.Failure>) -> Void)?
     fileprivate var release: (() -> Void)?
 
     /// - Parameter completion: is told the outcome on the event loop, unless the job is given up.
     init(
-      _ packed: ByteBuffer, _ packing: Packing, limit: Int, on eventLoop: any EventLoop,
-      _ completion: @escaping (Result<ByteBuffer, Inflation.Failure>) -> Void
+      _ packed: ByteBuffer, _ packing: CompressionAlgorithm, limit: Int, on eventLoop: any EventLoop,
+      _ completion: @escaping (Result<ByteBuffer, Decompression.Failure>) -> Void
     ) {
       bytes = packed.readableBytes
       self.packed = NIOLockedValueBox(packed)
@@ -57,7 +57,7 @@ final class InflationQueue {
   private var waiting = CircularBuffer<Job>(initialCapacity: 0)
   private var isBusy = false
 
-  init(_ threads: NIOThreadPool = InflationQueue.threads) { self.threads = threads }
+  init(_ threads: NIOThreadPool = DecompressionQueue.threads) { self.threads = threads }
 
   /// Has a job done once those before it are.
   func add(_ job: Job) {
@@ -87,15 +87,15 @@ final class InflationQueue {
     // The threads hold nothing of a job but these.
     let (box, packing, limit) = (job.packed, job.packing, job.limit)
     let unpacking = threads.runIfActive(eventLoop: job.eventLoop) {
-      () -> Result<ByteBuffer, Inflation.Failure> in
+      () -> Result<ByteBuffer, Decompression.Failure> in
       let packed = box.withLockedValue { packed in
         defer { packed = nil }
         return packed
       }
       // Nobody hears of what was given up.
       guard let packed else { return .success(ByteBuffer()) }
-      do throws(Inflation.Failure) {
-        return .success(try Inflation.unpack(packed, packing, limit: limit))
+      do throws(Decompression.Failure) {
+        return .success(try Decompression.unpack(packed, packing, limit: limit))
       } catch {
         return .failure(error)
       }
@@ -105,7 +105,7 @@ final class InflationQueue {
     }
   }
 
-  private func end(_ job: Job, _ outcome: Result<ByteBuffer, Inflation.Failure>) {
+  private func end(_ job: Job, _ outcome: Result<ByteBuffer, Decompression.Failure>) {
     isBusy = false
     let (release, completion) = (job.release, job.completion)
     job.release = nil

@@ -3,6 +3,7 @@
 // A value without I/O. Invariants: nothing is sent before the engine has granted the listen, so that a refusal is
 // still a plain HTTP error; an event's data is one line.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine

@@ -26,8 +26,8 @@ final class FirestoreHTTPConnection: AnswerAccount {
 
   let service: any PlainHTTPService
   let port: PortLimits
-  let memory: PeerMemoryAccount
-  private(set) lazy var inflations = InflationQueue()
+  let memory: MemoryReservation
+  private(set) lazy var inflations = DecompressionQueue()
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
@@ -39,7 +39,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   init(_ service: any PlainHTTPService, _ port: PortLimits) {
     self.service = service
     self.port = port
-    memory = PeerMemoryAccount(port)
+    memory = MemoryReservation(port)
   }
 
   var answerTimeout: TimeAmount { port.answerTimeout }

@@ -21,7 +21,7 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   private var bodyLimit = 0
   private var heldBytes = 0
   /// The body that is being unpacked elsewhere.
-  private var unpacking: InflationQueue.Job?
+  private var unpacking: DecompressionQueue.Job?
   private var requestEnded = false
   /// Whether this connection or stream takes nothing more after the answer under way.
   private var isLast = false
@@ -130,17 +130,17 @@ final class FirestoreHTTPHandler: ChannelInboundHandler {
   }
 
   /// Unpacks the body, at once or on a thread that may be kept busy, then serves the request.
-  private func unpack(_ packing: Packing, _ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+  private func unpack(_ packing: CompressionAlgorithm, _ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
     isAnswered = true
     let limit = bodyLimit
-    do throws(Inflation.Failure) {
-      if let unpacked = try Inflation.atOnce(body, packing, limit: limit) {
+    do throws(Decompression.Failure) {
+      if let unpacked = try Decompression.atOnce(body, packing, limit: limit) {
         return serveUnpacked(.success(unpacked), head)
       }
     } catch {
       return serveUnpacked(.failure(FirestoreError(error, limit)), head)
     }
-    let job = InflationQueue.Job(body, packing, limit: limit, on: context.eventLoop) { outcome in
+    let job = DecompressionQueue.Job(body, packing, limit: limit, on: context.eventLoop) { outcome in
       self.unpacking = nil
       self.serveUnpacked(outcome.mapError { FirestoreError($0, limit) }, head)
     }
@@ -238,7 +238,7 @@ extension FirestoreHTTPHandler: HTTPExchangeOutput {
   /// A stream of HTTP/2 has the address of its connection.
   var localAddress: SocketAddress? { (isHTTP2 ? context?.channel.parent : context?.channel)?.localAddress }
 
-  func write(_ answer: HTTPAnswer) {
+  func write(_ answer: HTTPResponse) {
     guard let context, let request = head else { return }
     isAnswered = true
     exchange = nil

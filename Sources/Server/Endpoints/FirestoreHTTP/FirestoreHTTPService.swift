@@ -68,7 +68,7 @@ struct FirestoreHTTPService: PlainHTTPService {
 
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection) {
     switch FirestoreRoute(request.head.method, path: request.target.rawPath) {
-    case .preflight: responder.answer(HTTPAnswer(status: .ok))
+    case .preflight: responder.answer(HTTPResponse(status: .ok))
     case .health: responder.answer(.text(.ok, "Ok\n"))
     case .rest: serveREST(request, responder, on: connection)
     case .emulator:
@@ -84,7 +84,7 @@ struct FirestoreHTTPService: PlainHTTPService {
     }
   }
 
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     let path = String(head.uri.prefix { $0 != "?" })
     guard case .rest = FirestoreRoute(head.method, path: path) else { return nil }
     return rest.refusal(of: head)
@@ -104,7 +104,7 @@ struct FirestoreHTTPService: PlainHTTPService {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   /// The answer of a path that nothing is served on.
-  static let unknown = HTTPAnswer.text(.notFound, "Not Found\n")
+  static let unknown = HTTPResponse.text(.notFound, "Not Found\n")
 }

@@ -2,20 +2,21 @@
 
 import FirestoreModel
 import GRPCFraming
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
 
-extension HTTPAnswer {
+extension HTTPResponse {
   /// Plain text.
-  static func text(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
-    HTTPAnswer(
+  static func text(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
+    HTTPResponse(
       status: status, headers: ["content-type": "text/plain; charset=utf-8"], body: ByteBuffer(string: text))
   }
 
   /// JSON.
-  static func json(_ status: HTTPResponseStatus, _ body: ByteBuffer) -> HTTPAnswer {
-    HTTPAnswer(status: status, headers: jsonHeaders, body: body)
+  static func json(_ status: HTTPResponseStatus, _ body: ByteBuffer) -> HTTPResponse {
+    HTTPResponse(status: status, headers: jsonHeaders, body: body)
   }
 
   /// An error.
@@ -24,7 +25,7 @@ extension HTTPAnswer {
   ///   - status: the status, where it is not the one of the error's code.
   static func error(
     _ error: FirestoreError, inArray: Bool = false, as status: HTTPResponseStatus? = nil
-  ) -> HTTPAnswer {
+  ) -> HTTPResponse {
     let status = status ?? HTTPResponseStatus(statusCode: error.code.httpStatus)
     var writer = JSONWriter()
     if inArray { writer.beginArray() }

@@ -18,7 +18,7 @@ struct HTTPRequest: Sendable {
 }
 
 /// A whole answer.
-struct HTTPAnswer: Sendable {
+struct HTTPResponse: Sendable {
   var status: HTTPResponseStatus
   var headers: HTTPHeaders = [:]
   var body = ByteBuffer()
@@ -29,12 +29,12 @@ protocol PlainHTTPService: Sendable {
   /// Serves one request. Called on the event loop of its connection.
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection)
   /// The answer to a request that is refused by its head alone, before its body is kept; nil for those that are served.
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer?
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse?
 }
 
 /// What the connection does for an exchange; all of it on its event loop.
 protocol HTTPExchangeOutput: AnyObject {
-  func write(_ answer: HTTPAnswer)
+  func write(_ answer: HTTPResponse)
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders)
   func write(_ bytes: ByteBuffer)
   func finish()
@@ -67,7 +67,7 @@ final class HTTPExchange {
     localAddress = output.localAddress
   }
 
-  func answer(_ answer: HTTPAnswer) {
+  func answer(_ answer: HTTPResponse) {
     guard case .waiting = phase, let output else { return }
     output.write(answer)
     end()
@@ -174,7 +174,7 @@ final class HTTPResponder: Sendable {
   }
 
   /// Answers the request as a whole. CORS headers, the length and the connection's fate are added.
-  func answer(_ answer: HTTPAnswer) { onLoop { $0.answer(answer) } }
+  func answer(_ answer: HTTPResponse) { onLoop { $0.answer(answer) } }
 
   /// Says that the answer goes on until somebody ends it: whoever has finished sending waits for it no longer.
   func endWithPeer() { onLoop { $0.endWithPeer() } }

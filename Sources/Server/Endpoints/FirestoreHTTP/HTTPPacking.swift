@@ -8,7 +8,7 @@ enum HTTPPacking {
   /// As it is.
   case none
   /// Unpacked.
-  case packed(Packing)
+  case packed(CompressionAlgorithm)
   /// Not at all: the encoding has this name.
   case unknown(String)
 
@@ -18,7 +18,7 @@ enum HTTPPacking {
     }
     if names.isEmpty {
       self = .none
-    } else if names.count == 1, let packing = Packing(names[0]) {
+    } else if names.count == 1, let packing = CompressionAlgorithm(names[0]) {
       self = .packed(packing)
     } else {
       self = .unknown(names.joined(separator: ", "))
@@ -26,8 +26,8 @@ enum HTTPPacking {
   }
 
   /// The answer to a request whose encoding is not known.
-  static func refusal(of name: String) -> HTTPAnswer {
-    var answer = HTTPAnswer.error(
+  static func refusal(of name: String) -> HTTPResponse {
+    var answer = HTTPResponse.error(
       .invalidArgument(
         "The Content-Encoding '\(name.prefix(40))' is not supported; send one of: gzip, deflate, identity."),
       as: .unsupportedMediaType)
@@ -38,7 +38,7 @@ enum HTTPPacking {
 
 extension FirestoreError {
   /// The error of a body that was not unpacked.
-  init(_ failure: Inflation.Failure, _ limit: Int) {
+  init(_ failure: Decompression.Failure, _ limit: Int) {
     switch failure {
     case .tooLarge: self = FirestoreRequestLimits.tooLarge(nil, limit)
     case .damaged(let reason):

@@ -30,7 +30,7 @@ final class LongPollSession {
   let session: RealtimeSession
   private var segments: SegmentAssembler
   private var queue = BatchQueue()
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   /// What the session holds of the server's memory.
   private var heldBytes = 0
   private var held: [HeldPoll] = []
@@ -42,7 +42,7 @@ final class LongPollSession {
 
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, on eventLoop: any EventLoop) {
     self.endpoint = endpoint
-    memory = PeerMemoryAccount(port)
+    memory = MemoryReservation(port)
     self.eventLoop = eventLoop
     session = RealtimeSession(endpoint, form: .text)
     segments = SegmentAssembler(

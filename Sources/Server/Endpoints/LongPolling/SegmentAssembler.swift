@@ -4,6 +4,7 @@
 // be sent twice: pieces that came early wait, pieces that came before are ignored. Invariants: what waits is bounded, in
 // number and bytes; a message beyond the limit is counted to its end without being kept.
 
+import JSON
 import RealtimeWire
 
 /// One piece of a message: URL-safe base64, padded by dots.

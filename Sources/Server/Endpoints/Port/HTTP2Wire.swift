@@ -34,7 +34,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
   private let announced: [UInt16: Int]
   private var hasAnnounced = false
   /// For a header list that is on its way.
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private var opening: HTTP2Opening
   private var leniency = HTTP2Leniency()
   /// What was left out of the connection's window is given back in pieces of this size.
@@ -53,7 +53,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     ]
     // The connection's allowance belongs to its requests. Here one frame is free: the handler behind keeps as much of any
     // other frame, too, and a small request that comes in two pieces needs no room then.
-    memory = PeerMemoryAccount(port, allowance: HTTP2Leniency.largestFrame)
+    memory = MemoryReservation(port, allowance: HTTP2Leniency.largestFrame)
     opening = HTTP2Opening(limits)
     windowPiece = max(1, limits.connectionWindow / 32)
   }

@@ -30,7 +30,7 @@ final class InboundTurns: ChannelDuplexHandler, TurnTaker {
   private var waiting = CircularBuffer<ByteBuffer>(initialCapacity: 0)
   private var waitingBytes = 0
   /// What the connection holds of the server's memory for bytes that wait; nil while that was never much.
-  private var memory: PeerMemoryAccount?
+  private var memory: MemoryReservation?
   /// How many bytes have been about half a turn's work. Of a new connection nobody knows: a hundred bytes may be a request.
   private var quota = InboundTurns.smallBytes
   /// When the turn of the reads under way is over.
@@ -176,7 +176,7 @@ final class InboundTurns: ChannelDuplexHandler, TurnTaker {
   /// Keeps bytes that wait; false if the server has no room for them.
   private func hold(_ bytes: ByteBuffer) -> Bool {
     let before = waitingBytes
-    if before + bytes.readableBytes > limits.freeBytes, memory == nil { memory = PeerMemoryAccount(limits) }
+    if before + bytes.readableBytes > limits.freeBytes, memory == nil { memory = MemoryReservation(limits) }
     guard memory?.hold(before + bytes.readableBytes, insteadOf: before) ?? true else { return false }
     waitingBytes += bytes.readableBytes
     waiting.append(bytes)

@@ -10,7 +10,7 @@
 import NIOConcurrencyHelpers
 
 /// The bytes that the connections of a server may hold together.
-public final class PeerMemory: Sendable {
+public final class MemoryBudget: Sendable {
   /// The most bytes, beside every connection's allowance.
   public let limit: Int
   private let taken = NIOLockedValueBox(0)
@@ -42,8 +42,8 @@ public final class PeerMemory: Sendable {
 }
 
 /// What one connection holds of the budget. Confined to its event loop.
-final class PeerMemoryAccount {
-  let memory: PeerMemory
+final class MemoryReservation {
+  let memory: MemoryBudget
   private let allowance: Int
   /// The bytes that it holds now.
   private(set) var held = 0

@@ -26,7 +26,7 @@ public struct PortLimits: Sendable {
   public var maximumRequestBody = 10 << 20
   /// The bytes that all connections together may hold of requests and unread answers. Ports that are given the same share
   /// it; without that each has a gibibyte of its own. `HearthServer` gives its ports a quarter of the machine's memory.
-  public var memory = PeerMemory(limit: 1 << 30)
+  public var memory = MemoryBudget(limit: 1 << 30)
   /// Bytes of these that one connection may hold without taking from that budget.
   public var freeBytes = 64 << 10
   /// The HTTP/2 part.

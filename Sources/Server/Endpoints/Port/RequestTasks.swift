@@ -58,11 +58,11 @@ struct ReadingTask: Sendable {
 
   /// Has it end soon, or not begin.
   func cancel() {
-    if !giveUpWaiting() { task.cancel() }
+    if !cancelIfWaiting() { task.cancel() }
   }
 
   /// Has it not begin. False if it has begun.
-  func giveUpWaiting() -> Bool { place.giveUp() }
+  func cancelIfWaiting() -> Bool { place.giveUp() }
 }
 
 /// Lets a number of tasks pass at a time, the others in the order in which they came.

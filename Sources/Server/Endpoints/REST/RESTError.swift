@@ -1,5 +1,6 @@
 // Errors as the REST interface tells them: a status code and one line of text.
 
+import JSON
 import NIOHTTP1
 import RealtimeModel
 

@@ -1,5 +1,6 @@
 // The query parameters of REST as a query: `orderBy` and its friends.
 
+import JSON
 import NIOHTTP1
 import RealtimeModel
 
@@ -102,7 +103,7 @@ enum RESTQuery {
         let value = try reader.readNode(.read)
         if case .children = value.content { throw JSONError(.unexpectedType, at: 0) }
         var bound = QuerySpec.Bound(value.leafValue)
-        if try reader.consume(UInt8(ascii: ",")) { bound.key = Key(bound: try reader.readString()) }
+        if try reader.consume(UInt8(ascii: ",")) { bound.key = ChildKey(bound: try reader.readString()) }
         try reader.finish()
         return .success(bound)
       } catch {
@@ -113,9 +114,9 @@ enum RESTQuery {
     case .success(let bound):
       if case .deferred? = bound.value { throw invalid }
       if case .string? = bound.value { return bound }
-      return mayBeBare && isKey && Key.isValid(text) ? QuerySpec.Bound(.string(text)) : bound
+      return mayBeBare && isKey && ChildKey.isValid(text) ? QuerySpec.Bound(.string(text)) : bound
     case .failure:
-      guard mayBeBare, Key.isValid(text) else { throw invalid }
+      guard mayBeBare, ChildKey.isValid(text) else { throw invalid }
       return QuerySpec.Bound(.string(text))
     }
   }

@@ -1,6 +1,7 @@
 // Carries REST requests out. One request, one operation of the engine; the answer is encoded here, off the
 // event loop, so that a large tree does not hold up other connections.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine
@@ -94,8 +95,8 @@ struct RESTService: Sendable {
   ) async throws -> RESTResponse {
     guard !request.path.isPriority else { throw RealtimeError.invalidPath }
     let name = endpoint.engine.nextPushID()
-    try await request.checkSize(of: [(Path(keys: [Key(name)]), node)], in: database)
-    _ = try await database.set(request.path.child(Key(name)), to: node, as: request.caller)
+    try await request.checkSize(of: [(Path(keys: [ChildKey(name)]), node)], in: database)
+    _ = try await database.set(request.path.child(ChildKey(name)), to: node, as: request.caller)
     return finish(
       request,
       value(request) { writer in

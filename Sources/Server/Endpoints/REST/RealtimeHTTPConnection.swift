@@ -11,7 +11,7 @@ import NIOHTTP1
 final class RealtimeHTTPConnection: AnswerAccount {
   let endpoint: RealtimeEndpoint
   let port: PortLimits
-  let memory: PeerMemoryAccount
+  let memory: MemoryReservation
   private(set) var isDraining = false
   private var heldBytes = 0
   private var queuedBytes = 0
@@ -21,7 +21,7 @@ final class RealtimeHTTPConnection: AnswerAccount {
   init(_ endpoint: RealtimeEndpoint, _ port: PortLimits) {
     self.endpoint = endpoint
     self.port = port
-    memory = PeerMemoryAccount(port)
+    memory = MemoryReservation(port)
   }
 
   /// Accounts for a request that holds `new` bytes instead of `old`. If that is more than may be held, nothing is

@@ -5,6 +5,7 @@
 // limit, or beyond what its connection may hold, is refused without being kept; what ends the connection ends its
 // listen; once the port drains nothing long-lived begins.
 
+import JSON
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -92,7 +93,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return
     }
     peerHasFinished = true
-    if let reading, reading.giveUpWaiting() { return context.close(promise: nil) }
+    if let reading, reading.cancelIfWaiting() { return context.close(promise: nil) }
     if isOpening || hasSaidAll || !(isAnswering || isRefusing) { context.close(promise: nil) }
   }
 
@@ -114,7 +115,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
   var port: PortLimits { shared.port }
 
   /// What the connection holds of the server's memory.
-  var memory: PeerMemoryAccount { shared.memory }
+  var memory: MemoryReservation { shared.memory }
 
   /// Ends everything on this side, whoever ended the connection or stream.
   func end() {

@@ -3,6 +3,7 @@
 // Invariant: rules that this server does not enforce, and functions that it does not run, are never taken in silence: the
 // answer says so, and the log.
 
+import JSON
 import Logging
 import NIOCore
 import NIOHTTP1

@@ -1,6 +1,7 @@
 // Rulesets, their labels, and function triggers, as administrators and the command line tool read and change them.
 
 import FirestoreModel
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine

@@ -1,6 +1,7 @@
 // How large a write may be that says, or whose database says, how long it may take. The time is estimated from the values
 // that the write brings and those that it replaces, at a rate that small machines reach.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 

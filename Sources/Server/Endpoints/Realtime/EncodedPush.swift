@@ -27,7 +27,7 @@ final class EncodedPush: Sendable {
   }
 }
 
-extension PeerMemoryAccount {
+extension MemoryReservation {
   /// Takes room for output until it has gone out: the promise to write it with, or nil if there is no room.
   func take(_ bytes: Int, on eventLoop: any EventLoop) -> EventLoopPromise<Void>? {
     guard take(bytes) else { return nil }

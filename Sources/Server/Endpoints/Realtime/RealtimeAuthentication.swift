@@ -3,6 +3,7 @@
 //
 // Invariant: nothing is trusted unless the process was started as an emulator.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 
@@ -48,7 +49,7 @@ public struct RealtimeAuthentication: Sendable {
       case .children = claims.content
     else { throw invalid }
     var id = ""
-    for name: Key in ["sub", "user_id", "uid"] {
+    for name: ChildKey in ["sub", "user_id", "uid"] {
       if id.isEmpty, case .string(let text)? = claims.child(name).leafValue { id = text }
     }
     var expires: Int64 = 0

@@ -35,7 +35,7 @@ public struct RealtimeEndpointLimits: Sendable {
   /// Most bytes of one query's text, which is kept as long as its listen stands.
   public var queryTextBytes = 64 * 1024
   /// Most pieces of one message on a WebSocket, which is what every client can count. What needs more is refused.
-  public var socketPieces = MessageSplitter.maximumPieces
+  public var socketPieces = MessageSplitter.maximumFrames
   /// How long a WebSocket may be silent, both ways, before it is asked for a sign of life. Clients give one themselves
   /// after 45 s, on iOS after 50 s at the most, and the Admin SDK for Java breaks a connection on which it is asked.
   public var pingAfter = TimeAmount.seconds(60)

@@ -1,6 +1,7 @@
 // What each request of protocol v5 asks of the engine. Every request is answered exactly once: by the
 // engine, or here when it concerns the connection alone.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 import RealtimeWire

@@ -6,6 +6,7 @@
 //   2. How many requests, and how many bytes of them, wait for answers is known, so that a transport stops reading.
 //   3. Confined to one event loop; after `end()` nothing reaches the transport.
 
+import JSON
 import Logging
 import NIOCore
 import RealtimeEngine

@@ -58,7 +58,7 @@ enum MessageForm: Sendable {
     switch self {
     case .frames(let pieces): SocketFrames.encoded(push, pieces: pieces)
     case .text:
-      push.encoded(as: PushText.self) { PushText(push: EncodedPush(ByteBuffer(bytes: $0.message))) }.push
+      push.encoded(as: PushEncoder.self) { PushEncoder(push: EncodedPush(ByteBuffer(bytes: $0.message))) }.push
     }
   }
 
@@ -71,7 +71,7 @@ enum MessageForm: Sendable {
   }
 
   /// What a push keeps as text.
-  private struct PushText: Sendable {
+  private struct PushEncoder: Sendable {
     let push: EncodedPush
   }
 }

@@ -11,10 +11,10 @@ struct SocketFrames: Sendable {
   let bytes: ByteBuffer
 
   /// Frames a message; `nil` if it has more pieces than a client can count.
-  init?(message: [UInt8], pieces most: Int = MessageSplitter.maximumPieces) {
+  init?(message: [UInt8], pieces most: Int = MessageSplitter.maximumFrames) {
     var buffer = ByteBuffer()
     let fits = message.withUnsafeBytes { raw in
-      guard let pieces = MessageSplitter.pieces(of: raw, maximum: most) else { return false }
+      guard let pieces = MessageSplitter.frames(of: raw, maximum: most) else { return false }
       buffer.reserveCapacity(raw.count + 10 * (pieces.count + 1))
       if pieces.count > 1 { buffer.writeTextFrame(String(pieces.count).utf8) }
       for piece in pieces {
@@ -44,11 +44,11 @@ extension RealtimePush {
   /// The push as a message, but for revoked listens, whose text differs from client to client.
   var message: [UInt8] {
     switch body {
-    case .set(let node): PushText(data: node, at: path).message(tag: tag)
+    case .set(let node): PushEncoder(data: node, at: path).message(tag: tag)
     case .merge(let children):
-      PushText(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
+      PushEncoder(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
     case .rangeMerge(let merges):
-      PushText(
+      PushEncoder(
         ranges: merges.map { RangeMergeFields(start: $0.start, end: $0.end, data: $0.updates) }, at: path
       ).message(tag: tag)
     case .cancel: ServerPush.cancel(path: path, queryText: nil).json()

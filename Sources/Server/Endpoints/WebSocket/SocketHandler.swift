@@ -52,7 +52,7 @@ final class SocketHandler: ChannelDuplexHandler {
   private var context: ChannelHandlerContext?
 
   private let incoming: SocketFrameDecoder
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private let lingerTimeout: TimeAmount
   /// What the connection holds of the server's memory for messages and requests.
   private var heldBytes = 0

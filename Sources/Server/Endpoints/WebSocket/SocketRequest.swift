@@ -1,6 +1,7 @@
 // The HTTP request that opens a WebSocket: what it asks for, and whether it may.
 
 import Crypto
+import JSON
 import NIOHTTP1
 
 /// A request for a WebSocket of protocol v5.

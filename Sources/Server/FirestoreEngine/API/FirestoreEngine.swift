@@ -4,6 +4,7 @@
 // only UNAVAILABLE leaves the outcome of a commit open.
 
 public import FirestoreModel
+import Locking
 public import OrderedStore
 
 /// Cloud Firestore over an ordered store.

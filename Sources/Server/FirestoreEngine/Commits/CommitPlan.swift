@@ -41,7 +41,7 @@ struct CommitPlan {
     var after: StoredDocument?
   }
 
-  private let view: any Sequenced
+  private let view: any SequencedTransaction
   private let commitTime: Timestamp
   private let requestTime: Timestamp
   private let recordsSteps: Bool
@@ -63,7 +63,8 @@ struct CommitPlan {
   private var clears: [Key] = []
 
   init(
-    _ view: any Sequenced, _ indexes: IndexSet, _ limits: EngineLimits, work: CommitWork, recordsSteps: Bool
+    _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits, work: CommitWork,
+    recordsSteps: Bool
   ) {
     self.view = view
     self.indexes = indexes
@@ -271,7 +272,7 @@ struct CommitPlan {
   }
 
   /// Writes everything; nothing at all if no document changes.
-  func write(to view: any Sequenced) throws {
+  func write(to view: any SequencedTransaction) throws {
     guard !changes.isEmpty else { return }
     for key in clears { try view.clear(key) }
     for (key, value) in sets { try view.set(key, value) }

@@ -18,7 +18,7 @@ struct CommitWork {
   private(set) var written = 0
 
   /// - Parameter written: what the rows of a commit may have in all.
-  init(limit: Int, written: Int = StoreLimits.commit) {
+  init(limit: Int, written: Int = StoreLimits.maximumCommitBytes) {
     self.limit = limit
     writtenLimit = written
   }

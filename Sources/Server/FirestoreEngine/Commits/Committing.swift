@@ -4,6 +4,7 @@
 // there: preconditions, transforms, access, limits, locks. What it waits for, it waits for outside and then runs anew.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 extension FirestoreDatabase {
@@ -47,8 +48,8 @@ extension FirestoreDatabase {
 
   /// Plans a commit and writes it, in the sequencer.
   private func sequence(
-    _ view: any Sequenced, as writer: UInt64, for owner: LockTable.Owner?,
-    _ plan: (any Sequenced) throws -> CommitPlan
+    _ view: any SequencedTransaction, as writer: UInt64, for owner: LockTable.Owner?,
+    _ plan: (any SequencedTransaction) throws -> CommitPlan
   ) throws -> [WriteResult] {
     let plan = try plan(view)
     guard locks.enter(plan.footprint, as: writer, for: owner) else {
@@ -56,7 +57,7 @@ extension FirestoreDatabase {
     }
     try plan.write(to: view)
     // A commit that changes nothing has a time of its own all the same, above every time read before.
-    view.keepVersion()
+    view.reserveCommitVersion()
     return plan.results
   }
 
@@ -76,7 +77,7 @@ extension FirestoreDatabase {
   }
 
   /// Applies writes and asks the policy about them.
-  func plan(_ writes: [Write], as caller: Caller, _ view: any Sequenced) throws -> CommitPlan {
+  func plan(_ writes: [Write], as caller: Caller, _ view: any SequencedTransaction) throws -> CommitPlan {
     let asks = !policy.allowsEverything(caller)
     var plan = CommitPlan(
       view, indexes.current, options.limits, work: CommitWork(limit: options.commitWork), recordsSteps: asks)
@@ -89,7 +90,7 @@ extension FirestoreDatabase {
   /// Runs a plan in the sequencer until no lock is in its way.
   private func execute(
     reads: ReadSet?, owner: LockTable.Owner?,
-    _ plan: @escaping @Sendable (any Sequenced) throws -> CommitPlan
+    _ plan: @escaping @Sendable (any SequencedTransaction) throws -> CommitPlan
   ) async throws -> ([WriteResult], Version) {
     let writer = makeWriter()
     let deadline = options.clock.now() + options.lockWait

@@ -1,6 +1,7 @@
 // One open database: its rows, its locks, its transactions and its listeners.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// Everything that belongs to one database.

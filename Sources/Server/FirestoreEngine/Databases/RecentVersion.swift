@@ -5,6 +5,7 @@
 // time of the last second wait for it together, and for `EngineLimits.readPatience` in all; it goes on in the background.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 extension FirestoreDatabase {

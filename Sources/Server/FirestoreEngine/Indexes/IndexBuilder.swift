@@ -8,6 +8,7 @@
 //      too large a commit; and it gets further than where it began.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// The keeper of one database's index state.
@@ -97,7 +98,7 @@ final class IndexBuilder: Sendable {
   }
 
   /// The last thing that a sequenced body does: what is sequenced later sees the new state.
-  private func put(_ next: IndexState, in view: any Sequenced) throws {
+  private func put(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(KeyLayout.indexing, try next.encoded())
     state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
   }
@@ -174,7 +175,9 @@ final class IndexBuilder: Sendable {
   }
 
   /// Adds missing entries of some documents.
-  private func build(_ stored: IndexState, now: UInt64, in view: any Sequenced) throws -> IndexState {
+  private func build(_ stored: IndexState, now: UInt64, in view: any SequencedTransaction) throws
+    -> IndexState
+  {
     let set = IndexSet(stored)
     guard let batch = try nextDocuments(set, in: view) else {
       report("the indexes are built: \(stored.progress.documents) documents")
@@ -224,7 +227,7 @@ final class IndexBuilder: Sendable {
       + "\(EngineLimits.builtDocumentBytes) bytes.")
 
   /// Removes entries that are not wanted any more.
-  private func clear(_ stored: IndexState, in view: any Sequenced) throws -> IndexState {
+  private func clear(_ stored: IndexState, in view: any SequencedTransaction) throws -> IndexState {
     var next = stored
     if let number = stored.dead.last {
       var keys: [Key] = []
@@ -259,14 +262,14 @@ final class IndexBuilder: Sendable {
   /// What one step writes, bounded in bytes: a commit that is too large would be refused again and again. Entries that
   /// are as they should be cost nothing, so that a step which is done again goes further.
   private struct Step {
-    private let view: any Sequenced
+    private let view: any SequencedTransaction
     private var bytes = 0
     /// Whether something was left out.
     private(set) var isCut = false
     /// Whether nothing more should be begun.
     var isFull: Bool { bytes >= EngineLimits.indexingStepEntryBytes }
 
-    init(_ view: any Sequenced) { self.view = view }
+    init(_ view: any SequencedTransaction) { self.view = view }
 
     mutating func insert(_ key: Key, _ value: StoredValue) throws {
       guard !isCut, try view.get(key) == nil, hasRoom(key.count + value.count) else { return }
@@ -296,7 +299,7 @@ final class IndexBuilder: Sendable {
   }
 
   /// The next documents of the groups that the phase goes over; nil at the end.
-  private func nextDocuments(_ set: IndexSet, in view: any Sequenced) throws -> Batch? {
+  private func nextDocuments(_ set: IndexSet, in view: any SequencedTransaction) throws -> Batch? {
     let done = Array(set.state.progress.group.utf8)
     for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {
       let prefix = KeyLayout.group(group, below: ResourcePath([]))

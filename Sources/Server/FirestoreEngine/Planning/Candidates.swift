@@ -275,7 +275,7 @@ struct Candidates {
     guard let range = rest, !range.isEmpty else { return [] }
     var found: [Key] = []
     let limit = batch
-    let hidden = try view.scan(range, reverse: plan.reverse, hidden: allowance.hidden) { key, _, _ in
+    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: allowance.hidden) { key, _, _ in
       found.append(Array(key))
       return found.count < limit
     }
@@ -292,7 +292,8 @@ struct Candidates {
     var bytes = 0
     let limit = batch
     let database = database
-    let hidden = try view.scan(range, reverse: plan.reverse, hidden: allowance.hidden) { key, value, _ in
+    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: allowance.hidden) {
+      key, value, _ in
       last = Array(key)
       guard let path = KeyLayout.documentPath(ofRow: last),
         let name = DocumentName(database: database, path: path)

@@ -99,7 +99,7 @@ struct CompositeUnion {
     var count = 0
     let limit = streams[place].batch
     let start = valuesStart
-    let hidden = try view.scan(range, reverse: reverse, hidden: allowance.hidden) { key, value, _ in
+    let hidden = try view.scan(range, reverse: reverse, maximumHidden: allowance.hidden) { key, value, _ in
       last = Array(key)
       count += 1
       if let row = CompositeRow(last, value, start: start) { rows.append(row) }

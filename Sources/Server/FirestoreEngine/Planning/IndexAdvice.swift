@@ -4,6 +4,7 @@
 // clients' to make; field names are in the text, values never.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 extension QueryRun {

@@ -109,7 +109,7 @@ struct EntryStream {
     var ids: [[UInt8]] = []
     let count = prefix.count
     let limit = batch
-    let hidden = try view.scan(range, reverse: reverse, hidden: allowance.hidden) { key, _, _ in
+    let hidden = try view.scan(range, reverse: reverse, maximumHidden: allowance.hidden) { key, _, _ in
       ids.append(Array(key[count...]))
       return ids.count < limit
     }

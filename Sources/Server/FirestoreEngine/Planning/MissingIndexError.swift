@@ -5,13 +5,8 @@
 // would be cut off on its way, the link leads to the list of indexes.
 
 import FirestoreModel
+import JSON
 import OrderedStore
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 extension MissingIndex {
   /// The error that the product answers with, and of an index that could not be built one sentence more.
@@ -77,8 +72,7 @@ extension MissingIndex {
       append(3, field("__name__", index.namesDescend ? .descending : .ascending), to: &bytes)
     }
     guard bytes.count <= Self.tokenBytes else { return "" }
-    let text = Data(bytes).base64EncodedString().prefix { $0 != "=" }
-    return String(text.replacing("+", with: "-").replacing("/", with: "_"))
+    return Base64.encode(bytes, .urlSafe, padded: false)
   }
 
   private func field(_ path: String, _ mode: CompositeIndex.Mode) -> [UInt8] {

@@ -65,7 +65,9 @@ struct PageToken {
 
 /// What a request asks, but for the size and the place of its page, in eight bytes that are the same in every process.
 struct PageBinding {
-  private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+  private var fnv = FNV1a()
+
+  var hash: UInt64 { fnv.hash }
 
   /// - Parameter method: tells one method's tokens from another's.
   init(_ method: String) { add(method) }
@@ -73,10 +75,10 @@ struct PageBinding {
   /// Adds a parameter. Which one it is says its place.
   mutating func add(_ text: String) { add(text.utf8) }
 
-  /// FNV-1a over the parameter and its length. It guards against mistakes, not against malice: a token gives no rights.
+  /// Adds a parameter and its length.
   mutating func add(_ bytes: some Collection<UInt8>) {
-    for byte in bytes { mix(byte) }
-    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { for byte in $0 { mix(byte) } }
+    fnv.add(bytes)
+    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { fnv.add($0) }
   }
 
   mutating func add(_ consistency: ReadConsistency) {
@@ -87,8 +89,6 @@ struct PageBinding {
     case .newTransaction: add("new")
     }
   }
-
-  private mutating func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
 }
 
 extension ListDocumentsRequest {

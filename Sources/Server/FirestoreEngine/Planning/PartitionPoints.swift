@@ -84,7 +84,8 @@ extension FirestoreDatabase {
         var samples = samples
         var visited = 0
         var last: Key?
-        let hidden = try view.scan(range, reverse: false, hidden: EngineLimits.partitionScan) { key, _, _ in
+        let hidden = try view.scan(range, reverse: false, maximumHidden: EngineLimits.partitionScan) {
+          key, _, _ in
           samples.add(key)
           visited += 1
           if visited == EngineLimits.partitionScan { last = Array(key) }

@@ -70,7 +70,7 @@ struct PreparedQuery: Sendable {
   }
 
   /// The order of two matching documents.
-  func compare(_ a: (DocumentName, MapValue), _ b: (DocumentName, MapValue)) -> Ordering {
+  func compare(_ a: (DocumentName, MapValue), _ b: (DocumentName, MapValue)) -> ComparisonOrder {
     normalized.compare(a.0, a.1, b.0, b.1)
   }
 

@@ -46,10 +46,10 @@ final class CountingView: ReadView {
   }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
-    try view.scan(range, reverse: reverse, hidden: most) { key, value, writtenAt in
+    try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, writtenAt in
       cost.note(key.first)
       return try visit(key, value, writtenAt)
     }

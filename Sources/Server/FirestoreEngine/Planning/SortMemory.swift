@@ -4,6 +4,7 @@
 // Invariant: what an account holds is given back when the account goes, in whatever way its query ends. A query is told
 // apart from the budget after each look at the store, so that it is exceeded by what one look reads at most.
 
+import Locking
 import OrderedStore
 
 /// The bytes that queries may hold together.

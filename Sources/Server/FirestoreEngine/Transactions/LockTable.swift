@@ -19,6 +19,7 @@
 // the cycle is aborted.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// The locks of one database.

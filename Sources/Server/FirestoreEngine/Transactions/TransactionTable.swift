@@ -5,6 +5,7 @@
 // request, and some time after its beginning (`EngineLimits`).
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// How a transaction keeps its reads true.

@@ -49,10 +49,9 @@ struct TransactionToken: Equatable {
     return bytes
   }
 
-  /// FNV-1a with a seed of ours. It guards against mistakes, not against malice: a token gives no rights.
   private static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325 ^ 0x4865_6172_7468
-    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-    return hash
+    var fnv = FNV1a(seed: 0x4865_6172_7468)
+    fnv.add(bytes)
+    return fnv.hash
   }
 }

@@ -5,6 +5,7 @@
 // version, and all changes queued later, together miss nothing and double nothing.
 
 import FirestoreModel
+import Locking
 import OrderedStore
 
 /// The listeners of one database.

@@ -5,6 +5,7 @@
 // that everything may have changed.
 
 public import FirestoreModel
+import Locking
 import OrderedStore
 
 /// One Listen stream. Commands return at once; what they cause arrives at the stream's output.

@@ -3,6 +3,7 @@
 // Invariant: a rules file is never silently unenforced. While this server enforces none, a file that names one is
 // an error.
 
+import JSON
 import RealtimeModel
 
 struct FirebaseJSON: Equatable {

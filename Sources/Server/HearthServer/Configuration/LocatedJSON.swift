@@ -1,5 +1,6 @@
 // JSON that knows where in its file each value stands, so that a configuration's errors name line and column.
 
+import JSON
 import RealtimeModel
 
 /// A value and the place of its first byte.

@@ -34,18 +34,18 @@ final class EngineDatabase: OrderedDatabase {
     }
   }
 
-  func hold() throws -> any HeldView {
+  func pinView() throws -> any PinnedView {
     HeldMoment(store: store, layout: core.layout, moment: try core.standing.moment())
   }
 
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     do {
-      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, answer) }
+      try core.sequencer.enqueue { sequencer in sequencer.execute(validating: reads, body, completion) }
     } catch {
-      answer(.failure(error))
+      completion(.failure(error))
     }
   }
 
@@ -85,7 +85,7 @@ final class EngineDatabase: OrderedDatabase {
 }
 
 /// A state that is held.
-private struct HeldMoment: HeldView {
+private struct HeldMoment: PinnedView {
   let store: EngineStore
   let layout: KeyLayout
   let moment: Standing.Moment

@@ -4,6 +4,8 @@
 // Invariant: a version handed out before the start lies at or below the ceiling found on disk, and every version
 // handed out after it above, whatever the clock says.
 
+import Locking
+
 /// The machinery of every store that has a ``StorageEngine``.
 package final class EngineStore: OrderedStore {
   private struct Registry {
@@ -157,11 +159,11 @@ package final class EngineStore: OrderedStore {
   /// Opens or creates a database; on the catalogue's thread.
   private func open(_ name: String, _ history: HistoryWindow) throws -> DatabaseCore {
     if let core = registry.withLock({ $0.open[name] }) { return core }
-    guard !name.isEmpty, name.utf8.count <= StoreLimits.name else {
-      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.name) bytes")
+    guard !name.isEmpty, name.utf8.count <= StoreLimits.maximumNameBytes else {
+      throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.maximumNameBytes) bytes")
     }
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
-    let keepsHistory = history != .openReads
+    let keepsHistory = history != .activeReadersOnly
     let entry: CatalogueRows.Entry
     let standing: Standing
     if let found = try CatalogueRows.readEntry(named: name, snapshot) {
@@ -202,7 +204,7 @@ package final class EngineStore: OrderedStore {
   private func remove(_ name: String) throws {
     guard let snapshot = published.withLock({ $0.snapshot }) else { throw EngineStore.closed }
     guard let entry = try CatalogueRows.readEntry(named: name, snapshot) else { return }
-    let core = try open(name, entry.keepsHistory ? .seconds(0) : .openReads)
+    let core = try open(name, entry.keepsHistory ? .seconds(0) : .activeReadersOnly)
     trimmer.remove(core)
     let outcome = Guarded<StoreError??>(nil)
     let (start, end) = core.layout.wholeRange

@@ -9,6 +9,8 @@
 //   4. After a failed write nothing is written any more: the outcome of that group is unknown until a restart, and
 //      everything in flight and later is answered with that error.
 
+import Locking
+
 /// One sequenced call that waits for its group.
 struct SequencedCommit {
   /// The database it belongs to.

@@ -4,6 +4,8 @@
 // Invariant: the fields of a standing and the snapshot change together under one lock, so that a reader sees a
 // snapshot that holds exactly the commits up to `latest`.
 
+import Locking
+
 /// What a store has published.
 struct Published {
   /// The newest durable state of the engine; nil once the store is closed.

@@ -41,7 +41,7 @@ public enum HistoryWindow: Sendable, Equatable {
   /// At least so many seconds.
   case seconds(Int)
   /// Only what a read that is open now still needs.
-  case openReads
+  case activeReadersOnly
 }
 
 /// One database of a store: an ordered map with history, a sequencer and a commit log.
@@ -70,7 +70,7 @@ public protocol OrderedDatabase: Sendable {
   /// Holds on to the newest durable state, for reads that are too long for one call, as an export to a slow reader.
   /// Rows that are overwritten meanwhile keep their space until it is released: hold it for minutes, not for days.
   /// - Throws: ``StoreError`` when the database is closed.
-  func hold() throws -> any HeldView
+  func pinView() throws -> any PinnedView
 
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
@@ -81,12 +81,12 @@ public protocol OrderedDatabase: Sendable {
   /// if it asked for one (``Sequenced/keepVersion()``).
   /// - Parameters:
   ///   - reads: what the caller read earlier; the body runs only if none of it changed since.
-  ///   - answer: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
+  ///   - completion: called once with the outcome, on the store's publishing thread, on a sequencer's, or on the caller's
   ///     for a call that is refused at once. It must be quick and must not block. Errors are
   ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and whatever `body` throws.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result,
-    answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
+    completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   )
 
   /// Hands out a version above every commit so far and below every later one, so that a read time given to a client
@@ -114,9 +114,9 @@ public protocol OrderedDatabase: Sendable {
 }
 
 extension OrderedDatabase {
-  /// Runs a read-modify-write as ``execute(validating:_:answer:)`` does, and returns or throws its outcome.
+  /// Runs a read-modify-write as ``execute(validating:_:completion:)`` does, and returns or throws its outcome.
   public func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: @escaping @Sendable (any Sequenced) throws -> Result
+    validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result
   ) async throws -> Committed<Result> {
     try await withCheckedThrowingContinuation { continuation in
       execute(validating: reads, body) { continuation.resume(with: $0) }
@@ -125,7 +125,7 @@ extension OrderedDatabase {
 }
 
 /// A state of a database that stays readable until it is released.
-public protocol HeldView: Sendable {
+public protocol PinnedView: Sendable {
   /// The version it shows.
   var version: Version { get }
 
@@ -157,7 +157,7 @@ public protocol ReadView {
   /// that is history. Returns how far it went without a visit, so that the caller goes on from there, or lets others
   /// have their turn first.
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys
@@ -166,7 +166,7 @@ public protocol ReadView {
 extension ReadView {
   /// For views that go over nothing but what they show.
   public func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
@@ -187,7 +187,7 @@ public struct HiddenKeys: Sendable {
 }
 
 /// The state that a sequenced body sees and changes: all sequenced commits, and its own writes.
-public protocol Sequenced: ReadView {
+public protocol SequencedTransaction: ReadView {
   /// The version this commit will have: max(clock, last + 1 µs). Equals `version` of the view.
   var commitVersion: Version { get }
 
@@ -216,7 +216,7 @@ public protocol Sequenced: ReadView {
 
   /// Keeps ``commitVersion`` for this body even if it changes nothing: no other commit or reservation has it, and all
   /// that was handed out before lies below it.
-  func keepVersion()
+  func reserveCommitVersion()
 }
 
 /// What a sequenced body returned, and the version it was committed at.

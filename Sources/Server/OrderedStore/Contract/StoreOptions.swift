@@ -27,17 +27,17 @@ public struct StoreOptions: Sendable {
   /// Where versions come from.
   public var clock: StoreClock
   /// How often what lies below the history window is looked for, in milliseconds; 0 for never by itself.
-  public var trimmingInterval: Int
+  public var trimmingIntervalMilliseconds: Int
   /// Called with what an operator must know: a clock set back, a write that failed. From any thread; must be quick.
   public var report: @Sendable (String) -> Void
 
   /// Makes options.
   public init(
-    clock: StoreClock = .system, trimmingInterval: Int = 1000,
+    clock: StoreClock = .system, trimmingIntervalMilliseconds: Int = 1000,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.clock = clock
-    self.trimmingInterval = trimmingInterval
+    self.trimmingIntervalMilliseconds = trimmingIntervalMilliseconds
     self.report = report
   }
 }
@@ -45,15 +45,15 @@ public struct StoreOptions: Sendable {
 /// The limits of the contract, in bytes.
 public enum StoreLimits {
   /// The longest key.
-  public static let key = 32 << 10
+  public static let maximumKeyBytes = 32 << 10
   /// The longest value.
-  public static let value = 16 << 20
+  public static let maximumValueBytes = 16 << 20
   /// The most that one commit's keys, values and log record add up to.
-  public static let commit = 64 << 20
+  public static let maximumCommitBytes = 64 << 20
   /// The most that the rows add up to which one commit overwrites or clears, where they are kept as history.
-  public static let replaced = 256 << 20
+  public static let maximumReplacedBytes = 256 << 20
   /// The longest database name.
-  public static let name = 1024
+  public static let maximumNameBytes = 1024
   /// The most calls that wait for one database's sequencer; more are refused.
-  public static let waitingCalls = 65_536
+  public static let maximumQueuedCalls = 65_536
 }

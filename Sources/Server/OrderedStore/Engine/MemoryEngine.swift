@@ -3,6 +3,8 @@
 //
 // Invariant: a snapshot is a copy of the map's value, so that it cannot change and costs nothing to take.
 
+import Locking
+
 /// The engine in memory.
 package final class MemoryEngine: StorageEngine {
   private let map = Guarded(OrderedMap<StoredValue>())

@@ -7,6 +7,8 @@
 // Undo rows lie by key, not by version: a sweep walks over all of them, step by step, and begins anew once the floor
 // has moved on by a part of the window.
 
+import Locking
+
 /// The trimmer of one store.
 final class Trimmer: Sendable {
   /// The rows a step looks at.
@@ -37,14 +39,15 @@ final class Trimmer: Sendable {
     self.options = options
     let state = Guarded(State())
     self.state = state
-    guard options.trimmingInterval > 0 else {
+    guard options.trimmingIntervalMilliseconds > 0 else {
       thread = nil
       return
     }
     let trimming = Trimming(engine, pipeline, options)
     thread = DedicatedThread {
       while true {
-        let stopped = state.wait(milliseconds: options.trimmingInterval) { $0.stopped ? true : nil } ?? false
+        let stopped =
+          state.wait(milliseconds: options.trimmingIntervalMilliseconds) { $0.stopped ? true : nil } ?? false
         if stopped { return }
         Trimmer.pass(state, trimming, options, eager: false)
       }

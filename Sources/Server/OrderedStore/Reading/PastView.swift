@@ -35,10 +35,10 @@ final class PastView: ReadView {
   func scan(
     _ range: KeyRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
-  ) throws { _ = try scan(range, reverse: reverse, hidden: .max, visit) }
+  ) throws { _ = try scan(range, reverse: reverse, maximumHidden: .max, visit) }
 
   func scan(
-    _ range: KeyRange, reverse: Bool, hidden most: Int,
+    _ range: KeyRange, reverse: Bool, maximumHidden limit: Int,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
     try noting {
@@ -62,7 +62,7 @@ final class PastView: ReadView {
         guard goesOn else { return hidden }
         if !isShown {
           hidden.count += 1
-          if hidden.count >= most {
+          if hidden.count >= limit {
             hidden.last = order < 0 ? Key(rows.rowKey) : undo.key
             return hidden
           }

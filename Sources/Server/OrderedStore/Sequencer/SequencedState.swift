@@ -2,7 +2,7 @@
 // journal takes them out again if the body throws.
 
 /// The state handed to a body. Lives for one call, on the sequencer's thread.
-final class SequencedState: Sequenced {
+final class SequencedState: SequencedTransaction {
   /// A row the body changed: what the overlay held before, and at the end the row it replaces.
   struct Change {
     var key: Key
@@ -89,7 +89,7 @@ final class SequencedState: Sequenced {
     var bytes = byteCount
     try scan(range, reverse: false) { key, _, _ in
       bytes += key.count
-      guard bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+      guard bytes <= StoreLimits.maximumCommitBytes else { throw SequencedState.commitTooLarge }
       keys.append(Key(key))
       return true
     }
@@ -102,7 +102,7 @@ final class SequencedState: Sequenced {
     record = LogRecord(version: commitVersion, payload: payload, attachment: attachment)
   }
 
-  func keepVersion() { keepsVersion = true }
+  func reserveCommitVersion() { keepsVersion = true }
 
   private func put(_ key: Key, _ value: StoredValue?, isInsertion: Bool = false) {
     let covered = sequencer.overlay.put(Overlay.Entry(version: commitVersion, value: value), key)
@@ -115,26 +115,29 @@ final class SequencedState: Sequenced {
   }
 
   private func admit(_ key: Key, _ value: StoredValue?) throws {
-    guard key.count <= StoreLimits.key else {
-      throw StoreError.limitExceeded("a key has \(key.count) bytes; \(StoreLimits.key) are allowed")
+    guard key.count <= StoreLimits.maximumKeyBytes else {
+      throw StoreError.limitExceeded(
+        "a key has \(key.count) bytes; \(StoreLimits.maximumKeyBytes) are allowed")
     }
     let bytes = value?.count ?? 0
-    guard bytes <= StoreLimits.value else {
-      throw StoreError.limitExceeded("a value has \(bytes) bytes; \(StoreLimits.value) are allowed")
+    guard bytes <= StoreLimits.maximumValueBytes else {
+      throw StoreError.limitExceeded(
+        "a value has \(bytes) bytes; \(StoreLimits.maximumValueBytes) are allowed")
     }
     try count(key.count + bytes)
   }
 
   private func count(_ bytes: Int) throws {
-    guard byteCount + bytes <= StoreLimits.commit else { throw SequencedState.commitTooLarge }
+    guard byteCount + bytes <= StoreLimits.maximumCommitBytes else { throw SequencedState.commitTooLarge }
     byteCount += bytes
   }
 
   private static let commitTooLarge = StoreError.limitExceeded(
-    "a commit's keys, values and log record have more than the \(StoreLimits.commit) bytes allowed")
+    "a commit's keys, values and log record have more than the \(StoreLimits.maximumCommitBytes) bytes allowed"
+  )
 
   private static let replacesTooMuch = StoreError.limitExceeded(
-    "a commit replaces or removes rows of more than the \(StoreLimits.replaced) bytes that may be kept as history at once"
+    "a commit replaces or removes rows of more than the \(StoreLimits.maximumReplacedBytes) bytes that may be kept as history at once"
   )
 
   /// Whether the body changed or logged anything. Known after ``finish(keepsHistory:)``.
@@ -156,7 +159,7 @@ final class SequencedState: Sequenced {
       }
       if keepsHistory {
         replaced += changes[index].before?.value.count ?? 0
-        guard replaced <= StoreLimits.replaced else { throw SequencedState.replacesTooMuch }
+        guard replaced <= StoreLimits.maximumReplacedBytes else { throw SequencedState.replacesTooMuch }
       }
       if isClearing, changes[index].before == nil {
         let key = changes[index].key

@@ -7,6 +7,8 @@
 //   3. No answer, be it a result, an error or a conflict, leaves before everything its body saw is durable and has
 //      been delivered to the log's followers.
 
+import Locking
+
 /// The sequencer of one database.
 // Safety: what is not in `queue` is only touched by `drain`, of which one runs at a time (`Queue.scheduled`); the
 // queue's lock orders one drain after the other.
@@ -53,8 +55,8 @@ final class Sequencer: @unchecked Sendable {
   func enqueue(_ job: @escaping @Sendable (Sequencer) -> Void) throws {
     let starts = try queue.withLock { queue in
       guard !queue.closed else { throw Standing.gone }
-      guard queue.jobs.count < StoreLimits.waitingCalls else {
-        throw StoreError.unavailable("\(StoreLimits.waitingCalls) calls wait for this database already")
+      guard queue.jobs.count < StoreLimits.maximumQueuedCalls else {
+        throw StoreError.unavailable("\(StoreLimits.maximumQueuedCalls) calls wait for this database already")
       }
       queue.jobs.append(job)
       defer { queue.scheduled = true }
@@ -103,7 +105,7 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs one body; `answer` is called once.
   func execute<Result: Sendable>(
-    validating reads: ReadSet?, _ body: (any Sequenced) throws -> Result,
+    validating reads: ReadSet?, _ body: (any SequencedTransaction) throws -> Result,
     _ answer: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
     if let failure = pipeline.failure { return answer(.failure(failure)) }

@@ -1,6 +1,8 @@
 // Threads of the store's own. Storage calls block (a read from disk, a sync), and a blocked thread of Swift's
 // cooperative pool stalls every task of the process, so that the store never blocks there.
 
+import Locking
+
 #if canImport(Darwin)
   internal import Darwin
 #elseif canImport(Musl)

@@ -9,7 +9,7 @@ extension ConformanceCheck {
       let store = try await run.open()
       for name in names {
         try expect(try await !store.databaseExists(named: name), "\(name) exists before it was opened")
-        _ = try await store.database(named: name, history: .openReads)
+        _ = try await store.database(named: name, history: .activeReadersOnly)
         try expect(try await store.databaseExists(named: name), "\(name) does not exist once opened")
       }
       try await store.close()

@@ -151,7 +151,7 @@ extension ConformanceCheck {
   ]
 }
 
-extension Sequenced {
+extension SequencedTransaction {
   /// Stores a number under a key that is free.
   fileprivate func insert(_ key: Key, number: Int) throws { try insert(key, Array(String(number).utf8)) }
 }

@@ -9,7 +9,7 @@ extension ConformanceCheck {
         let first = try await database.execute(validating: nil) { state in
           for key in UInt8(0)..<200 { try state.set([key], [key]) }
         }
-        let held = try database.hold()
+        let held = try database.pinView()
         for round in UInt8(1)..<6 {
           _ = try await database.execute(validating: nil) { state in
             for key in UInt8(0)..<200 where key % 5 == round % 5 { try state.clear([key]) }

@@ -50,7 +50,7 @@ extension ConformanceCheck {
     },
     ConformanceCheck("a commit of 64 MiB is stored, and one of a byte more is refused and writes nothing") {
       run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let large = StoredValue(repeating: 7, count: 16 << 20)
         // Four keys of a byte, and a log record of a byte more or less.
         for (record, fits) in [(13, false), (12, true)] {
@@ -111,7 +111,7 @@ extension ConformanceCheck {
       }
     },
     ConformanceCheck("large commits that come together all get through") { run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let large = StoredValue(repeating: 7, count: 12 << 20)
         try await withThrowingTaskGroup(of: Void.self) { group in
           for index in UInt8(0)..<10 {
@@ -135,10 +135,11 @@ extension ConformanceCheck {
     ConformanceCheck("names of databases have 1 to 1,024 bytes") { run in
       let store = try await run.open()
       let longest = String(repeating: "n", count: 1024)
-      try expectEqual(try await store.database(named: longest, history: .openReads).name, longest, "name")
+      try expectEqual(
+        try await store.database(named: longest, history: .activeReadersOnly).name, longest, "name")
       for name in [longest + "n", ""] {
         try await expectError(.limitExceeded, "a name of \(name.utf8.count) bytes") {
-          _ = try await store.database(named: name, history: .openReads)
+          _ = try await store.database(named: name, history: .activeReadersOnly)
         }
       }
       try await store.close()

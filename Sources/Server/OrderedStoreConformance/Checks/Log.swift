@@ -1,5 +1,6 @@
 // The log: every commit that logged, in order, without gaps, on disk and to followers.
 
+import Locking
 internal import OrderedStore
 
 extension ConformanceCheck {

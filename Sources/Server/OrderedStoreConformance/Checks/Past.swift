@@ -54,7 +54,7 @@ extension ConformanceCheck {
       }
     },
     ConformanceCheck("without history only the newest state is read") { run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         let first = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         let second = try await database.execute(validating: nil) { try $0.set([1], [2]) }.version
         let reserved = try await database.reserveVersion()
@@ -68,7 +68,7 @@ extension ConformanceCheck {
       }
     },
     ConformanceCheck("an open read keeps its state while commits overwrite it") { run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         _ = try await database.execute(validating: nil) { state in
           for byte in UInt8(0)..<50 { try state.set([byte], [0]) }
         }

@@ -50,7 +50,7 @@ extension ConformanceCheck {
           try expect(committed > last, "a commit at \(committed) after \(last)")
           let reserved = try await database.reserveVersion()
           try expect(reserved > committed, "a reservation at \(reserved) after \(committed)")
-          let kept = try await database.execute(validating: nil) { $0.keepVersion() }.version
+          let kept = try await database.execute(validating: nil) { $0.reserveCommitVersion() }.version
           try expect(kept > reserved, "a kept version at \(kept) after \(reserved)")
           run.clock.move(by: 2_000_000)
           let recent = try await database.recentVersion(within: 1_000_000)
@@ -68,7 +68,7 @@ extension ConformanceCheck {
     },
     ConformanceCheck("a closed store refuses everything") { run in
       let store = try await run.open()
-      let database = try await store.database(named: "conformance/one", history: .openReads)
+      let database = try await store.database(named: "conformance/one", history: .activeReadersOnly)
       try await store.close()
       try await expectError(.unavailable, "a write") {
         _ = try await database.execute(validating: nil) { _ in }
@@ -76,7 +76,7 @@ extension ConformanceCheck {
       try await expectError(.unavailable, "a read") { _ = try await database.read(at: nil) { _ in } }
       try await expectError(.unavailable, "a reservation") { _ = try await database.reserveVersion() }
       try await expectError(.unavailable, "opening") {
-        _ = try await store.database(named: "conformance/two", history: .openReads)
+        _ = try await store.database(named: "conformance/two", history: .activeReadersOnly)
       }
       try await store.close()
     },

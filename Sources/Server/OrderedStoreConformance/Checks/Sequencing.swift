@@ -7,7 +7,7 @@ private struct Refusal: Error {}
 extension ConformanceCheck {
   static let sequencing: [ConformanceCheck] = [
     ConformanceCheck("concurrent increments of one key all count") { run in
-      try await run.withDatabase(history: .openReads) { database in
+      try await run.withDatabase(history: .activeReadersOnly) { database in
         try await withThrowingTaskGroup(of: Version.self) { group in
           for _ in 0..<20 {
             group.addTask {
@@ -75,7 +75,7 @@ extension ConformanceCheck {
         var last = try await database.execute(validating: nil) { try $0.set([1], [1]) }.version
         for _ in 0..<3 {
           let kept = try await database.execute(validating: nil) { state in
-            state.keepVersion()
+            state.reserveCommitVersion()
             try state.clear([2])
             return state.commitVersion
           }

@@ -1,3 +1,4 @@
+import Locking
 internal import OrderedStore
 
 /// One run of a check: the subject, its clock and the source of random choices.
@@ -13,7 +14,7 @@ final class ConformanceRun: Sendable {
 
   /// Opens the store with the run's clock.
   func open() async throws -> any OrderedStore {
-    try await subject.open(StoreOptions(clock: clock.clock, trimmingInterval: 0))
+    try await subject.open(StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
   }
 
   /// Trims a store that is open.

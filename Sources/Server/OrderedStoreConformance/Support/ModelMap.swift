@@ -66,7 +66,7 @@ extension ReadView {
   }
 }
 
-extension Sequenced {
+extension SequencedTransaction {
   /// Stores a number under a key.
   func set(_ key: Key, number: Int) throws { try set(key, Array(String(number).utf8)) }
 }
@@ -90,7 +90,7 @@ enum ModelWrite: Sendable {
     }
   }
 
-  func apply(to state: any Sequenced) throws {
+  func apply(to state: any SequencedTransaction) throws {
     switch self {
     case .set(let key, let value): try state.set(key, value)
     case .clear(let key): try state.clear(key)

@@ -4,6 +4,7 @@
 // body of the store, while earlier ones are being synced (Sequencing/) -> once durable, the fan-out stage, another task, in
 // the same order (Listens/).
 
+import Locking
 import OrderedStore
 public import RealtimeModel
 

@@ -1,5 +1,6 @@
 // The Realtime Database engine: the namespaces of one store. Knows no wire format and no network.
 
+import Locking
 public import OrderedStore
 public import RealtimeModel
 
@@ -168,7 +169,8 @@ public final class RealtimeEngine: Sendable {
             found.append(name)
           }
           group.addTask {
-            let rows = try await store.database(named: Self.cataloguePrefix + namespace, history: .openReads)
+            let rows = try await store.database(
+              named: Self.cataloguePrefix + namespace, history: .activeReadersOnly)
             let isUnenforced = try await rows.read(at: nil) { view in
               try RulesCache().rules(in: view).map { !$0.isOpen } ?? false
             }

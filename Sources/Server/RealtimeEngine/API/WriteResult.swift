@@ -17,5 +17,5 @@ public enum ShallowNode: Sendable, Equatable {
   /// A leaf.
   case leaf(LeafValue)
   /// The keys of the children, in key order.
-  case children([RealtimeModel.Key])
+  case children([RealtimeModel.ChildKey])
 }

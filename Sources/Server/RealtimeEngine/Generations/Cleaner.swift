@@ -6,6 +6,7 @@
 // Invariants: rows are only cleared while the row that says so stands in the state that the clearing commit sees, and a
 // generation that somebody is filling is left alone; a database has one cleaner that clears, since only that knows of them.
 
+import Locking
 import OrderedStore
 
 /// The clearing of one database.
@@ -164,7 +165,8 @@ final class Cleaner: Sendable {
   /// Clears the beginning of a range; the rest of it, or nil, and its row is cleared too, if that was all. Going on from
   /// there spares a look at what was cleared before, which costs as much as rows for a while.
   private static func clear(
-    _ range: KeyRange, in writer: any Sequenced, _ row: [UInt8], _ most: Int, _ limits: StagingLimits
+    _ range: KeyRange, in writer: any SequencedTransaction, _ row: [UInt8], _ most: Int,
+    _ limits: StagingLimits
   ) throws -> KeyRange? {
     var keys: [[UInt8]] = []
     var bytes = 0

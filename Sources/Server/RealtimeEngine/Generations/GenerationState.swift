@@ -1,6 +1,7 @@
 // The generations as the sequencer knows them: those of the sequenced state, durable or in flight; and those of durable
 // states, for reads beside the sequencer.
 
+import Locking
 import OrderedStore
 
 /// Where the subtrees of the sequenced state lie.

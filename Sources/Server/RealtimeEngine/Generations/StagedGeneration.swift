@@ -6,6 +6,7 @@
 // place only once all of them are durable; if it never finds its place, whoever held it last has it cleared, and what a
 // killed server left is cleared at the next start.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
@@ -96,7 +97,7 @@ final class StagedGeneration: Sendable {
 
   /// Begins a commit once there is room for it.
   private func commit(
-    _ body: @escaping @Sendable (any Sequenced, _ prefix: [UInt8]) throws -> Void
+    _ body: @escaping @Sendable (any SequencedTransaction, _ prefix: [UInt8]) throws -> Void
   ) async throws {
     try await wait(atMost: limits.commitsInFlight - 1)
     flights.withLock { $0.count += 1 }
@@ -104,7 +105,7 @@ final class StagedGeneration: Sendable {
     // It holds the generation, which nobody clears before.
     store.execute(validating: nil) { writer in
       try body(writer, prefix)
-    } answer: { outcome in
+    } completion: { outcome in
       self.land(outcome.map { _ in })
     }
   }
@@ -179,7 +180,8 @@ enum StagedStep: Sendable {
 
   /// Carries out as many steps as one commit should; the position of the first that is not done.
   fileprivate static func carryOut(
-    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits, in writer: any Sequenced
+    _ steps: ArraySlice<StagedStep>, _ prefix: [UInt8], _ limits: StagingLimits,
+    in writer: any SequencedTransaction
   ) throws -> Int {
     var rows = 0
     var bytes = 0

@@ -37,9 +37,9 @@ struct StagedWrite: Sendable {
 private final class LeafWalk {
   private struct Place {
     let node: Node
-    let keys: [Key]
+    let keys: [ChildKey]
     /// The child to be visited next; nil before the first.
-    var next: Key?
+    var next: ChildKey?
     var isBegun = false
   }
 
@@ -65,7 +65,7 @@ private final class LeafWalk {
       if !place.isBegun, let priority = place.node.priority {
         bytes += add(.leaf(priority.leafValue), place.keys + [.priority], to: &rows)
       }
-      var child: (Key, Node)?
+      var child: (ChildKey, Node)?
       let from = place.next
       place.next = nil
       place.node.forEachChild(from: from) { key, node in
@@ -84,7 +84,7 @@ private final class LeafWalk {
     return rows.isEmpty && way.isEmpty ? nil : rows
   }
 
-  private func add(_ leaf: Node, _ keys: [Key], to rows: inout [StagedRow]) -> Int {
+  private func add(_ leaf: Node, _ keys: [ChildKey], to rows: inout [StagedRow]) -> Int {
     guard !leaf.isEmpty else { return 0 }
     if leaf.containsDeferred {
       deferred.append(Path(keys: keys))

@@ -1,6 +1,7 @@
 // The task that has index rows built: it asks for one step after another, each an operation like any other, until there
 // is nothing left to build.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

@@ -86,7 +86,7 @@ extension NodeEncoder {
 extension NodeDecoder {
   mutating func byteArray() throws -> [UInt8] {
     let count = try count()
-    guard count <= StoreLimits.key else { throw NodeDecoder.damaged }
+    guard count <= StoreLimits.maximumKeyBytes else { throw NodeDecoder.damaged }
     return try (0..<count).map { _ in try byte() }
   }
 }

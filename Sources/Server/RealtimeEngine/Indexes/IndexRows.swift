@@ -35,7 +35,7 @@ enum IndexRows {
   }
 
   /// The row of a child behind the prefix of its location and order, and what it holds.
-  static func row(_ place: OrderingPlace) -> (key: [UInt8], value: [UInt8]) {
+  static func row(_ place: SortKey) -> (key: [UInt8], value: [UInt8]) {
     var key: [UInt8] = []
     let isCut = append(place.value, to: &key)
     append(place.key, to: &key)
@@ -43,7 +43,7 @@ enum IndexRows {
   }
 
   /// The bytes at which a bound stands; nil for one that rows do not tell apart from others.
-  static func bound(_ place: OrderingPlace) -> [UInt8]? {
+  static func bound(_ place: SortKey) -> [UInt8]? {
     var bytes: [UInt8] = []
     if append(place.value, to: &bytes) { return nil }
     append(place.key, to: &bytes)
@@ -87,7 +87,7 @@ enum IndexRows {
     return Int(number &- Int64.max) - 1
   }
 
-  private static func append(_ key: Key, to bytes: inout [UInt8]) {
+  private static func append(_ key: ChildKey, to bytes: inout [UInt8]) {
     if key == .minimum { return }
     if key == .maximum { return bytes.append(0xFF) }
     if let number = key.integerValue {

@@ -35,7 +35,7 @@ extension SequencedBody {
 
   /// Removes some index rows of a location; where to go on, nil at the end. What is written behind that place meanwhile
   /// is as it should be.
-  private func clearSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
+  private func clearSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]? {
     var range = KeyRange(prefix: IndexRows.prefix(of: build.path))
     if !build.cursor.isEmpty { range.start = build.cursor }
     let end = ContinuousClock.now + sequencer.generations.limits.turnTime
@@ -54,7 +54,8 @@ extension SequencedBody {
   }
 
   /// Gives some children their index rows; where to go on, nil at the end.
-  private mutating func fillSome(of build: IndexBuild, _ writer: any Sequenced) throws -> [UInt8]? {
+  private mutating func fillSome(of build: IndexBuild, _ writer: any SequencedTransaction) throws -> [UInt8]?
+  {
     guard let root = try rules()?.root, root.hasIndexes else { return nil }
     let last = KeyRange.successor(ofPrefix: RowKeys.row(of: build.path))
     var cursor = build.cursor

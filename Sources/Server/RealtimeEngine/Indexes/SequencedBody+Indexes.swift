@@ -7,7 +7,7 @@ import RealtimeModel
 /// An indexed location, one of its children, and the rows that it had before a write.
 struct IndexedChild {
   let location: Path
-  let key: Key
+  let key: ChildKey
   let orderings: [Ordering]
   var before: [[UInt8]: [UInt8]] = [:]
 }
@@ -51,7 +51,8 @@ extension SequencedBody {
   ///   - value: what stands at the path now; nil if it is not at hand.
   ///   - hadChildren: whether there may be index rows at and below the path.
   mutating func keepIndexes(
-    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool, in writer: any Sequenced
+    _ write: IndexedWrite, at path: Path, _ value: Node?, hadChildren: Bool,
+    in writer: any SequencedTransaction
   ) throws {
     for child in write.above {
       let now = try tree.indexRows(of: child.key, in: child.location, by: child.orderings)
@@ -75,10 +76,12 @@ extension SequencedBody {
     try fill(value, at: path, rules, writer)
   }
 
-  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any Sequenced) throws {
+  private func fill(_ value: Node, at path: Path, _ rules: RuleNode, _ writer: any SequencedTransaction)
+    throws
+  {
     try value.forEachChild { key, child in
       for ordering in rules.indexes {
-        let row = IndexRows.row(OrderingPlace(of: key, child, in: ordering))
+        let row = IndexRows.row(SortKey(of: key, child, in: ordering))
         try writer.set(IndexRows.prefix(of: path, by: ordering) + row.key, row.value)
       }
       if let inner = rules.child(key), inner.hasIndexes {
@@ -98,7 +101,7 @@ extension SequencedBody {
     return builds
   }
 
-  mutating func set(_ builds: IndexBuilds, in writer: any Sequenced) throws {
+  mutating func set(_ builds: IndexBuilds, in writer: any SequencedTransaction) throws {
     if builds.all.isEmpty {
       try writer.clear(IndexBuilds.row)
     } else {
@@ -109,7 +112,7 @@ extension SequencedBody {
   }
 
   /// Has the index rows of a location and everything below it built anew, in the background.
-  mutating func build(_ path: Path, in writer: any Sequenced) throws {
+  mutating func build(_ path: Path, in writer: any SequencedTransaction) throws {
     var builds = try indexBuilds()
     builds.add(path)
     try set(builds, in: writer)
@@ -119,7 +122,7 @@ extension SequencedBody {
 extension Tree {
   /// The index rows that a child of a location calls for, by their keys.
   func indexRows(
-    of key: Key, in location: Path, by orderings: [Ordering]
+    of key: ChildKey, in location: Path, by orderings: [Ordering]
   ) throws -> [[UInt8]: [UInt8]] {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
@@ -130,7 +133,7 @@ extension Tree {
       if case .child(let inner) = ordering {
         value = itself == .object ? try orderingValue(at: path.appending(inner)) : .null
       }
-      let row = IndexRows.row(OrderingPlace(value: value, key: key))
+      let row = IndexRows.row(SortKey(value: value, key: key))
       rows[IndexRows.prefix(of: location, by: ordering) + row.key] = row.value
     }
     return rows

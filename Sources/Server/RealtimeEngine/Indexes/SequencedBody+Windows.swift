@@ -41,14 +41,14 @@ extension SequencedBody {
   }
 
   /// The keys of a window by rows, unless they are no help: what is in memory is in the order of keys already.
-  private mutating func keys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  private mutating func keys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let isByKey = query.ordering == .key || query.ordering == .priority
     if isByKey, tree.cache?.node(at: path) != nil { return nil }
     return try keysByRows(query, at: path)
   }
 
   /// The keys of a window by rows; nil where there are none in its order, or none that say enough.
-  mutating func keysByRows(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  mutating func keysByRows(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     switch query.ordering {
     case .key: return try tree.keysInOrder(query, at: path)
     case .priority: return try hasNoPriorities(at: path) ? tree.keysInOrder(query, at: path) : nil
@@ -58,9 +58,9 @@ extension SequencedBody {
     }
   }
 
-  private func window(_ keys: [Key], at path: Path) throws -> Node {
+  private func window(_ keys: [ChildKey], at path: Path) throws -> Node {
     var size = 0
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     for key in keys {
       let child = try tree.node(at: path.child(key))
       size += child.estimatedSize + key.text.utf8.count + 4
@@ -71,10 +71,10 @@ extension SequencedBody {
   }
 
   /// The same, if what of it is not in memory is little to read; else nil.
-  private func windowIfSmall(_ keys: [Key], at path: Path, _ staging: StagingLimits) throws -> Node? {
+  private func windowIfSmall(_ keys: [ChildKey], at path: Path, _ staging: StagingLimits) throws -> Node? {
     var left = staging
     var size = 0
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     for key in keys {
       let isKnown = tree.cache?.node(at: path.child(key)) != nil
       guard let child = try tree.nodeIfSmall(at: path.child(key), left) else { return nil }
@@ -100,14 +100,14 @@ extension QuerySpec {
 
 extension Tree {
   /// The keys of the children in a query's window, by their index rows; nil if the rows do not say enough.
-  func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let prefix = IndexRows.prefix(of: path, by: query.ordering)
     var range = KeyRange(prefix: prefix)
-    if let start = query.start, let place = query.startPlace {
+    if let start = query.start, let place = query.startSortKey {
       guard let bytes = IndexRows.bound(place) else { return nil }
       range.start = prefix + bytes + (start.isInclusive ? [] : [0x00])
     }
-    if let end = query.end, let place = query.endPlace {
+    if let end = query.end, let place = query.endSortKey {
       guard let bytes = IndexRows.bound(place) else { return nil }
       range.end = prefix + bytes + (end.isInclusive ? [0x00] : [])
     }
@@ -115,14 +115,14 @@ extension Tree {
     var reverse = false
     if case .last = query.limit { reverse = true }
     let limit = query.limit?.count ?? .max
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     var isCut = false
     try view.scan(range, reverse: reverse) { _, value, _ in
       guard let mark = value.first, mark == 0x00 else {
         isCut = true
         return false
       }
-      keys.append(Key(String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)))
+      keys.append(ChildKey(String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)))
       return keys.count < limit
     }
     return isCut ? nil : keys

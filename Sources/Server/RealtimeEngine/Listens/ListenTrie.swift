@@ -8,8 +8,8 @@ import RealtimeModel
 final class ListenTrie {
   /// The location above, which holds this one; nil at the root.
   unowned let parent: ListenTrie?
-  private let key: Key?
-  private(set) var children: [Key: ListenTrie] = [:]
+  private let key: ChildKey?
+  private(set) var children: [ChildKey: ListenTrie] = [:]
   private(set) var listeners: [Listener] = []
   var queries: QueryLocation?
   /// The push that told the location's value last, for the next listener that starts before anything changes.
@@ -20,7 +20,7 @@ final class ListenTrie {
   /// Makes a root.
   convenience init() { self.init(nil, nil) }
 
-  private init(_ key: Key?, _ parent: ListenTrie?) {
+  private init(_ key: ChildKey?, _ parent: ListenTrie?) {
     self.key = key
     self.parent = parent
   }

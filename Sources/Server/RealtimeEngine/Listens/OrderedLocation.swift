@@ -86,7 +86,7 @@ struct OrderedLocation: Sendable {
   /// Takes in children that a window to come shows: those that stand show the same as before.
   mutating func show(_ children: Node) {
     var now = node
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     children.forEachChild { key, child in
       guard node.child(key).isEmpty else { return true }
       now = now.settingChild(key, to: child)
@@ -99,7 +99,7 @@ struct OrderedLocation: Sendable {
   /// Drops those of some children that no window shows any more.
   mutating func hide(_ children: Node) {
     var now = node
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     children.forEachChild { key, _ in
       for order in orders.values where order.views.contains(where: { !$0.content.child(key).isEmpty }) {
         return true
@@ -133,7 +133,7 @@ struct OrderedLocation: Sendable {
   ///   - keys: the children that changed, each once.
   ///   - changes: the changes, relative to the location.
   mutating func follow(
-    to now: Node, keys: some Collection<Key>, changes: [(path: Path, value: Node)],
+    to now: Node, keys: some Collection<ChildKey>, changes: [(path: Path, value: Node)],
     _ tell: (QuerySpec, RealtimePush.Body) -> Void
   ) {
     let before = node

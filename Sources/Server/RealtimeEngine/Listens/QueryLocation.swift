@@ -63,7 +63,7 @@ struct QueryLocation {
     var now = location.node
     for change in changes where !change.path.isPriority { now = now.setting(change.path, to: change.value) }
     for change in changes where change.path.isPriority { now = now.setting(change.path, to: change.value) }
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     for key in changes.compactMap(\.path.first) where !key.isPriority && keys.last != key { keys.append(key) }
     let listeners = listeners
     location.follow(to: now, keys: keys, changes: changes) { query, body in

@@ -15,7 +15,7 @@ struct QueryView: Sendable {
   /// The children in the window.
   private(set) var content: Node
   /// With the limit reached, the place of the child that a better one pushes out.
-  private var edge: OrderingPlace?
+  private var edge: SortKey?
 
   /// - Parameters:
   ///   - node: the location's value.
@@ -62,7 +62,7 @@ struct QueryView: Sendable {
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
-    var staying: Set<Key> = []
+    var staying: Set<ChildKey> = []
     content.forEachChangedChild(from: before) { key, now, old in
       if now.isEmpty {
         leaving.append((Path(keys: [key]), .empty))
@@ -77,7 +77,7 @@ struct QueryView: Sendable {
   }
 
   /// Whether a place lies in the range, and not behind the edge; what stood there was, or is, in the window.
-  private func isInside(_ place: OrderingPlace?) -> Bool {
+  private func isInside(_ place: SortKey?) -> Bool {
     guard let place, range.contains(place) else { return false }
     guard let edge else { return true }
     return isReversed ? edge <= place : place <= edge
@@ -102,7 +102,7 @@ struct QueryView: Sendable {
   }
 
   /// Takes in what comes behind the edge, until the limit is reached.
-  private mutating func fill(_ index: OrderedIndex, behind edge: OrderingPlace, _ limit: Int) {
+  private mutating func fill(_ index: OrderedIndex, behind edge: SortKey, _ limit: Int) {
     self.edge = nil
     index.forEach(in: query, from: edge, reverse: isReversed) { place, child in
       // What stood at the edge may still stand there, inside the window.
@@ -133,15 +133,15 @@ struct QueryView: Sendable {
 
 /// A child that changed, and where it stood and stands in an order.
 struct MovedChild {
-  let key: Key
+  let key: ChildKey
   let now: Node
-  let from: OrderingPlace?
-  let to: OrderingPlace?
+  let from: SortKey?
+  let to: SortKey?
 
-  init(_ key: Key, from before: Node, to now: Node, in ordering: Ordering) {
+  init(_ key: ChildKey, from before: Node, to now: Node, in ordering: Ordering) {
     self.key = key
     self.now = now
-    from = before.isEmpty ? nil : OrderingPlace(of: key, before, in: ordering)
-    to = now.isEmpty ? nil : OrderingPlace(of: key, now, in: ordering)
+    from = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)
+    to = now.isEmpty ? nil : SortKey(of: key, now, in: ordering)
   }
 }

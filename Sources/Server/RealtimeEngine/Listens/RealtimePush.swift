@@ -1,6 +1,7 @@
 // What the server tells a listener. One push object serves every listener that is told the same, and keeps the bytes it
 // was encoded to, so that a change is encoded once however many are listening.
 
+import Locking
 import OrderedStore
 public import RealtimeModel
 

@@ -136,7 +136,7 @@ struct WriteFanOut {
 
 extension Node {
   /// A child, or the priority as the pseudo child that listens may name.
-  fileprivate func childOrPriority(_ key: Key) -> Node {
+  fileprivate func childOrPriority(_ key: ChildKey) -> Node {
     guard key.isPriority else { return child(key) }
     return priority.map { .leaf($0.leafValue) } ?? .empty
   }

@@ -57,7 +57,7 @@ struct DisconnectOutline {
   /// - Parameter way: the way from the location to the other. It is followed to the next row on it: what is registered
   ///   there counts in place of what the value above holds.
   init(
-    session: String, at place: Path, beside way: ArraySlice<Key>, atMost most: Int, in view: any ReadView
+    session: String, at place: Path, beside way: ArraySlice<ChildKey>, atMost most: Int, in view: any ReadView
   ) throws {
     var known = way
     for count in 1..<max(1, way.count) {

@@ -68,7 +68,7 @@ extension SequencedBody {
       guard let first = suffix.first, first != RowKeys.priority else { return true }
       let child = suffix.prefix { $0 != RowKeys.terminator }
       if !child.elementsEqual(current) {
-        if !current.isEmpty { found.append(path.child(Key(String(decoding: current, as: UTF8.self)))) }
+        if !current.isEmpty { found.append(path.child(ChildKey(String(decoding: current, as: UTF8.self)))) }
         current = Array(child)
       }
       bytes += key.count
@@ -76,7 +76,7 @@ extension SequencedBody {
       return isComplete
     }
     guard !current.isEmpty else { return [path] }
-    let last = path.child(Key(String(decoding: current, as: UTF8.self)))
+    let last = path.child(ChildKey(String(decoding: current, as: UTF8.self)))
     if isComplete { found.append(last) }
     // Its first child alone may be more than that.
     return found.isEmpty ? try piece(of: last) : found
@@ -85,7 +85,7 @@ extension SequencedBody {
   /// The deepest location that holds all rows of a location which is no leaf.
   private func commonPath(of path: Path) throws -> Path {
     let prefix = RowKeys.row(of: path)
-    var ends: [[Key]] = []
+    var ends: [[ChildKey]] = []
     for reverse in [false, true] {
       try tree.view.scan(KeyRange(prefix: prefix), reverse: reverse) { key, _, _ in
         ends.append(RowKeys.keys(in: UnsafeRawBufferPointer(rebasing: key[prefix.count...])))

@@ -97,7 +97,8 @@ extension SequencedBody {
         .failure,
         "too many onDisconnect operations: a connection may hold \(limits.onDisconnectsPerConnection)")
     }
-    guard registered.bytes <= limits.onDisconnectBytes, rows.allSatisfy({ $0.count <= StoreLimits.value })
+    guard registered.bytes <= limits.onDisconnectBytes,
+      rows.allSatisfy({ $0.count <= StoreLimits.maximumValueBytes })
     else { throw RealtimeError.writeTooBig }
   }
 

@@ -12,7 +12,7 @@ extension ShallowNode {
     }
     guard case .children(let keys) = self else { return .empty }
     let byKey = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: nil)
-    var shown = keys.filter { byKey.contains(OrderingPlace(value: .null, key: $0)) }
+    var shown = keys.filter { byKey.contains(SortKey(value: .null, key: $0)) }
     switch query.limit {
     case .first(let count): shown = Array(shown.prefix(count))
     case .last(let count): shown = Array(shown.suffix(count))

@@ -8,6 +8,7 @@
 //   2. A read that could not follow every change, or followed one that was taken back, is spoiled and gives nothing.
 //   3. One caller at a time prepares a read; sequenced bodies look at it meanwhile and leave it as it is.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
@@ -147,7 +148,7 @@ final class LargeRead: Sendable {
   ) -> OrderedLocation {
     guard !changes.isEmpty else { return location }
     var node = location.node
-    var keys: Set<Key> = []
+    var keys: Set<ChildKey> = []
     var isReplaced = false
     for change in changes {
       node = node.setting(change.path, to: change.value)

@@ -8,6 +8,7 @@
 //   3. What is prepared for one operation is a turn; between two turns those of other locations and namespaces have theirs.
 //   4. A read ends, between two pieces, once nobody waits for it any more.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
@@ -161,7 +162,7 @@ final class LargeReading: Sendable {
     guard let store = runner.rows.current else {
       throw StoreError.unavailable("the database has no rows yet")
     }
-    let held = try store.hold()
+    let held = try store.pinView()
     let reader = SubtreeReader(
       path: job.path, held: held, limits: runner.sequencer.limits,
       staging: runner.sequencer.generations.limits, threads: threads)

@@ -1,13 +1,14 @@
 // Reads the rows of a location piece by piece, all of one state, on threads that block nobody: between two pieces other
 // reads have their turn, and whoever no longer wants the value stops it.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
 /// A location on its way into memory.
 struct SubtreeReader: Sendable {
   let path: Path
-  let held: any HeldView
+  let held: any PinnedView
   let limits: RealtimeLimits
   let staging: StagingLimits
   /// Where nodes are put together.
@@ -43,7 +44,7 @@ struct SubtreeReader: Sendable {
 
 /// Some rows of a location.
 private struct Piece: Sendable {
-  var rows: [(keys: [Key], node: Node)] = []
+  var rows: [(keys: [ChildKey], node: Node)] = []
   /// Where the next piece begins; nil behind the last.
   var next: [UInt8]?
 

@@ -5,6 +5,7 @@
 //   1. A window shows everything that was sequenced before its operation was put off; not what others changed since.
 //   2. An operation keeps its place among those of its connection; the others of the database pass.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

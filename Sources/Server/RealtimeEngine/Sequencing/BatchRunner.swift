@@ -1,5 +1,6 @@
 // Takes batches through the store: one commit a batch, sequenced while those before it are being synced.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 
@@ -171,7 +172,7 @@ struct BatchRunner: Sendable {
 
   /// Finds out whether a location is larger than one answer may be, on a state that is held.
   /// - Throws: ``RealtimeError/tooBig``; what the store throws; `CancellationError` once nobody waits any more.
-  func measure(_ path: Path, in held: any HeldView) async throws {
+  func measure(_ path: Path, in held: any PinnedView) async throws {
     let generations = sequencer.generations
     var measure = SizeMeasure(path)
     while !measure.isOver {
@@ -186,7 +187,7 @@ struct BatchRunner: Sendable {
   }
 
   /// Decides whether a caller may read a location, on a state that is held.
-  func mayRead(_ path: Path, _ caller: Caller, in held: any HeldView) async throws {
+  func mayRead(_ path: Path, _ caller: Caller, in held: any PinnedView) async throws {
     let sequencer = sequencer
     try await held.read { try sequencer.mayRead(path, caller, in: $0) }
   }
@@ -223,7 +224,7 @@ struct BatchRunner: Sendable {
     _ path: Path, _ query: QuerySpec, _ caller: Caller, until deadline: ContinuousClock.Instant?
   ) async throws -> Node {
     let sequencer = sequencer
-    let held = try store.hold()
+    let held = try store.pinView()
     try await held.read { try sequencer.mayRead(path, caller, query, in: $0) }
     let reader = SubtreeReader(
       path: path, held: held, limits: sequencer.limits, staging: sequencer.generations.limits,

@@ -1,6 +1,7 @@
 // What the engine knows of one connection. Three places look at it, each at a part of its own: the endpoint's threads
 // at `closed`, the sequencer at `session`, the fan-out stage at `output`.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

@@ -8,6 +8,7 @@
 //      held, what never was goes on, and the other way round.
 //   3. What nobody is left for is dropped, and takes nobody's place in a batch.
 
+import Locking
 import OrderedStore
 
 /// Operations waiting to be sequenced.

@@ -8,8 +8,8 @@
 import OrderedStore
 
 /// A sequenced state that is watched.
-final class PassWriter: Sequenced {
-  private let base: any Sequenced
+final class PassWriter: SequencedTransaction {
+  private let base: any SequencedTransaction
   private let state: GenerationState
   private let journal: SessionJournal
   private var hasCleared = false
@@ -17,7 +17,7 @@ final class PassWriter: Sequenced {
   /// Whether rows were left behind that nobody sees any more.
   private(set) var hasGarbage = false
 
-  init(_ base: any Sequenced, _ state: GenerationState, _ journal: SessionJournal) {
+  init(_ base: any SequencedTransaction, _ state: GenerationState, _ journal: SessionJournal) {
     self.base = base
     self.state = state
     self.journal = journal
@@ -76,7 +76,7 @@ final class PassWriter: Sequenced {
 
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws { try base.log(payload, attachment) }
 
-  func keepVersion() { base.keepVersion() }
+  func reserveCommitVersion() { base.reserveCommitVersion() }
 
   /// Leaves the mark, if rows were cleared; whether it did.
   func mark() throws -> Bool {

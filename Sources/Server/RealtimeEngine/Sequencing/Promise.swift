@@ -1,5 +1,6 @@
 // A value that becomes known once, and those who wait for it.
 
+import Locking
 import OrderedStore
 
 /// A value that is set once and may be awaited by several.

@@ -156,7 +156,7 @@ struct SequencedBody {
 
   func mayRead(_ path: Path, _ query: QuerySpec, _ caller: Caller) throws {
     for key in path.keys {
-      guard Key.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
+      guard ChildKey.isValid(key.text) || key.isPriority else { throw RealtimeError.invalidPath }
     }
     if sequencer.policy.allowsEverything(caller) { return }
     let view = TreeAccessView(tree: tree, changes: [], now: now)

@@ -61,7 +61,7 @@ final class Sequencer: @unchecked Sendable {
   /// - Parameter mayHold: whether operations that would take long may be put off.
   /// - Throws: only what makes the whole body fail: errors of the store. Everything is as it was before, then.
   func run(
-    _ operations: [Operation], in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool
+    _ operations: [Operation], in writer: any SequencedTransaction, _ journal: SessionJournal, mayHold: Bool
   ) throws -> Pass {
     var held: Set<Int> = []
     var pass = try run(in: writer, journal, mayHold: mayHold) { body in
@@ -81,7 +81,7 @@ final class Sequencer: @unchecked Sendable {
 
   /// Runs something in a sequenced body, and logs what it wrote.
   func run(
-    in writer: any Sequenced, _ journal: SessionJournal, mayHold: Bool = false,
+    in writer: any SequencedTransaction, _ journal: SessionJournal, mayHold: Bool = false,
     _ work: (inout SequencedBody) throws -> Void
   ) throws -> Pass {
     try confirmLast(in: writer)

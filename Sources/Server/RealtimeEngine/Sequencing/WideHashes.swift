@@ -1,6 +1,7 @@
 // Hashes of values that are too large to be hashed in the sequencer, computed on threads that all namespaces share. Nodes
 // are immutable and keep the hash they were asked for, so that what shares structure with a value hashed before is cheap.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

@@ -41,7 +41,7 @@ struct WriteRequest {
     guard path.dataDepth <= limits.depth else { throw tooDeep(limits) }
     for (position, key) in path.keys.enumerated() {
       if key.isPriority, position == path.count - 1 { continue }
-      guard Key.isValid(key.text) else { throw .invalidPath }
+      guard ChildKey.isValid(key.text) else { throw .invalidPath }
       guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
     }
     if path.isPriority {
@@ -74,7 +74,7 @@ struct WriteRequest {
       var failure: RealtimeError?
       node.forEachChild { key, child in
         do throws(RealtimeError) {
-          guard Key.isValid(key.text) else { throw invalidKey }
+          guard ChildKey.isValid(key.text) else { throw invalidKey }
           guard key.text.utf8.count <= limits.keyBytes else { throw keyTooLong(limits) }
           try check(child, depth: depth + 1, bytes: bytes + key.text.utf8.count + 1, limits)
         } catch { failure = error }
@@ -117,7 +117,7 @@ struct WriteRequest {
       return .leaf(try resolve(value, at: path, in: tree, now: now), priority: priority)
     case .leaf(let value): return .leaf(value, priority: priority)
     case .children:
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       children.reserveCapacity(node.childCount)
       try node.forEachChild { key, child in
         children.append((key, try resolve(child, at: path.child(key), in: tree, now: now)))

@@ -1,5 +1,6 @@
 // What administrators do with what is kept of a database beside its data: in the one order of everything else.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

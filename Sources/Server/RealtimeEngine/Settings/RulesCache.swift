@@ -1,5 +1,6 @@
 // A database's rules, read from their row once for each time they are changed.
 
+import Locking
 import OrderedStore
 import RealtimeModel
 

@@ -4,6 +4,7 @@
 // Invariant: what is held is the way to the current location, the indexes of the arrays on it, and one small value: most are,
 // and are written from one walk over the rows that they lie in.
 
+import JSON
 import OrderedStore
 import RealtimeModel
 
@@ -160,7 +161,7 @@ struct PlainWriter: TreeWriter {
       try view.scan(KeyRange(start: from, end: end), reverse: false) { key, _, _ in
         let suffix = UnsafeRawBufferPointer(rebasing: key[prefix.count...])
         let name = suffix.prefix { $0 != RowKeys.terminator }
-        guard let index = Key(String(decoding: name, as: UTF8.self)).arrayIndex else {
+        guard let index = ChildKey(String(decoding: name, as: UTF8.self)).arrayIndex else {
           isIndex = false
           return false
         }

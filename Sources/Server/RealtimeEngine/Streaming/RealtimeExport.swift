@@ -7,7 +7,7 @@ public import RealtimeModel
 
 /// A value that is read piece by piece. Pieces are asked for one after the other.
 public actor RealtimeExport {
-  private let held: any HeldView
+  private let held: any PinnedView
   private let generations: DurableGenerations
   private var writer: any TreeWriter
   private var isOver = false
@@ -15,7 +15,7 @@ public actor RealtimeExport {
   /// About how many bytes one piece has; one with a larger leaf has more.
   public static let pieceBytes = 128 << 10
 
-  init(_ held: any HeldView, _ generations: DurableGenerations, _ writer: any TreeWriter) {
+  init(_ held: any PinnedView, _ generations: DurableGenerations, _ writer: any TreeWriter) {
     self.held = held
     self.generations = generations
     self.writer = writer
@@ -116,7 +116,7 @@ extension RealtimeDatabase {
     let writer: any TreeWriter =
       isExport ? ExportWriter(path, pretty: pretty) : PlainWriter(path, pretty: pretty)
     do {
-      let held = try rows.current?.hold() ?? HeldNothing(view: rows.emptyView)
+      let held = try rows.current?.pinView() ?? HeldNothing(view: rows.emptyView)
       try await runner.mayRead(path, caller, in: held)
       if !isExport, isLimited { try await runner.measure(path, in: held) }
       return RealtimeExport(held, runner.sequencer.generations.durable, writer)
@@ -125,7 +125,7 @@ extension RealtimeDatabase {
 }
 
 /// A database that was never written to.
-private struct HeldNothing: HeldView {
+private struct HeldNothing: PinnedView {
   let view: any ReadView & Sendable
   var version: Version { view.version }
 

@@ -105,9 +105,9 @@ struct ImportedTree: Sendable {
     var values = 0
     var isEmpty: Bool { values == 0 }
     /// Values that the server computes, and where.
-    var deferred: [(path: [Key], value: Node)] = []
+    var deferred: [(path: [ChildKey], value: Node)] = []
     /// Priorities that the server computes, of objects that may hold nothing.
-    fileprivate var unsure: [(path: [Key], value: Node)] = []
+    fileprivate var unsure: [(path: [ChildKey], value: Node)] = []
     /// Whether anything came again, so that less may be left than has come.
     fileprivate var hasRepeats = false
 
@@ -136,7 +136,7 @@ struct ImportedTree: Sendable {
 
     /// What is left of it, by the rows that are.
     fileprivate func withoutRepeats(in view: any ReadView, at path: Path) throws -> Summary {
-      func holds(_ keys: ArraySlice<Key>) throws -> Bool {
+      func holds(_ keys: ArraySlice<ChildKey>) throws -> Bool {
         if deferred.contains(where: { $0.path.starts(with: keys) }) { return true }
         var holds = false
         let row = RowKeys.row(of: path.appending(Path(keys: Array(keys))))
@@ -163,7 +163,7 @@ struct ImportedTree: Sendable {
     self.summary = summary
   }
 
-  fileprivate static func row(_ keys: [Key]) -> [UInt8] {
+  fileprivate static func row(_ keys: [ChildKey]) -> [UInt8] {
     var bytes: [UInt8] = []
     RowKeys.append(keys[...], to: &bytes)
     return bytes

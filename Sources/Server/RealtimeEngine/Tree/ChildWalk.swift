@@ -6,7 +6,7 @@ import RealtimeModel
 /// Finds the children of a location by their rows, one of each.
 struct ChildWalk {
   struct Child {
-    let key: Key
+    let key: ChildKey
     /// What its rows begin with, and the first key behind them, relative to the location.
     let start: [UInt8]
     let end: [UInt8]
@@ -47,7 +47,7 @@ struct ChildWalk {
       guard let length = suffix.firstIndex(of: RowKeys.terminator) else { return false }
       let name = Array(suffix[..<length])
       child = Child(
-        key: Key(String(decoding: name, as: UTF8.self)), start: name + [RowKeys.terminator],
+        key: ChildKey(String(decoding: name, as: UTF8.self)), start: name + [RowKeys.terminator],
         end: name + [RowKeys.terminator + 1])
       return false
     }
@@ -163,7 +163,7 @@ struct NumberWalk {
   }
 
   /// The next number; nil behind the last, or with `beside` below zero after many looks for nothing.
-  mutating func next(_ beside: inout Int) throws -> Key? {
+  mutating func next(_ beside: inout Int) throws -> ChildKey? {
     while number <= Int64(Int32.max) {
       let text = Array(String(number).utf8)
       let lengthEnd = text.count < 10 ? NumberWalk.power(text.count) : Int64(Int32.max) + 1

@@ -1,6 +1,7 @@
 // Where a database's rows are: nowhere, until something that was allowed is to be written. Names that nobody may
 // write to, or that are only asked for, leave nothing behind, neither on disk nor in the catalogue.
 
+import Locking
 import OrderedStore
 
 /// A database's place in the store, made when it is first needed.
@@ -21,7 +22,7 @@ final class DatabaseRows: Sendable {
     self.store = store
     self.now = now
     let exists = try await store.databaseExists(named: name)
-    opened = Guarded(exists ? try await store.database(named: name, history: .openReads) : nil)
+    opened = Guarded(exists ? try await store.database(named: name, history: .activeReadersOnly) : nil)
   }
 
   /// The rows; nil while nothing was ever written.
@@ -30,7 +31,7 @@ final class DatabaseRows: Sendable {
   /// Makes the rows, if there are none yet.
   func create() async throws -> any OrderedDatabase {
     if let current { return current }
-    let rows = try await store.database(named: name, history: .openReads)
+    let rows = try await store.database(named: name, history: .activeReadersOnly)
     opened.withLock { $0 = rows }
     return rows
   }

@@ -5,8 +5,8 @@ import RealtimeModel
 /// Assembles a node from rows that arrive in key order.
 struct NodeAssembler {
   private struct Open {
-    var key: Key
-    var children: [(Key, Node)] = []
+    var key: ChildKey
+    var children: [(ChildKey, Node)] = []
     var priority: Priority?
   }
 
@@ -17,7 +17,7 @@ struct NodeAssembler {
   private(set) var estimatedSize = 0
 
   /// Adds a row by its path relative to the node; a path that ends in `.priority` adds a priority.
-  mutating func add(_ path: [Key], _ value: Node) {
+  mutating func add(_ path: [ChildKey], _ value: Node) {
     estimatedSize += value.estimatedSize
     guard let last = path.last else {
       leaf = value

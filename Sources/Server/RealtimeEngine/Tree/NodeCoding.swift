@@ -122,10 +122,10 @@ struct NodeDecoder {
     case 0x10:
       let count = try count()
       guard count <= bytes.count - position else { throw NodeDecoder.damaged }
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       children.reserveCapacity(count)
       for _ in 0..<count {
-        let key = Key(try text())
+        let key = ChildKey(try text())
         children.append((key, try node(depth: depth + 1)))
       }
       return .object(children, priority: priority)
@@ -149,7 +149,7 @@ struct NodeDecoder {
 
   /// How many children stand beside the way to a location, at each of its levels, without decoding any of them; no more
   /// levels than it takes for more than so many. nil where a leaf stands.
-  mutating func siblings(beside way: ArraySlice<Key>, atMost most: Int) throws -> [Int]? {
+  mutating func siblings(beside way: ArraySlice<ChildKey>, atMost most: Int) throws -> [Int]? {
     var counts: [Int] = []
     var left = most
     for next in way {
@@ -230,8 +230,8 @@ struct NodeDecoder {
   mutating func path() throws -> Path {
     let count = try count()
     guard count <= bytes.count - position else { throw NodeDecoder.damaged }
-    var keys: [Key] = []
-    for _ in 0..<count { keys.append(Key(try text())) }
+    var keys: [ChildKey] = []
+    for _ in 0..<count { keys.append(ChildKey(try text())) }
     return Path(keys: keys)
   }
 

@@ -46,13 +46,15 @@ struct PriorityMarks {
   private var marked: [ArraySlice<UInt8>: Extent] = [:]
 
   /// Takes note of an empty tree.
-  mutating func begin(in base: any Sequenced) throws {
+  mutating func begin(in base: any SequencedTransaction) throws {
     try base.set(RowKeys.noPriorities, [])
     isKnown = true
   }
 
   /// Takes note of priorities at a location.
-  mutating func mark(_ location: ArraySlice<UInt8>, _ extent: Extent, in base: any Sequenced) throws {
+  mutating func mark(_ location: ArraySlice<UInt8>, _ extent: Extent, in base: any SequencedTransaction)
+    throws
+  {
     if let known = marked[location], known.rawValue >= extent.rawValue { return }
     let isKnown = try isKnown ?? (base.get(RowKeys.noPriorities) != nil)
     self.isKnown = isKnown

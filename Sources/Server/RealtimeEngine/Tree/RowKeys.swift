@@ -18,9 +18,6 @@
 import OrderedStore
 import RealtimeModel
 
-/// The engine means the tree's keys by `Key`; row keys are plain bytes here.
-typealias Key = RealtimeModel.Key
-
 /// Builds and reads row keys.
 enum RowKeys {
   static let tree = UInt8(ascii: "t")
@@ -33,13 +30,13 @@ enum RowKeys {
   /// The row of a leaf at a path, or of a priority if the path ends in `.priority`.
   static func row(of path: Path) -> [UInt8] { row(of: path.keys[...]) }
 
-  static func row(of keys: ArraySlice<Key>) -> [UInt8] {
+  static func row(of keys: ArraySlice<ChildKey>) -> [UInt8] {
     var bytes: [UInt8] = [tree]
     append(keys, to: &bytes)
     return bytes
   }
 
-  static func append(_ keys: ArraySlice<Key>, to bytes: inout [UInt8]) {
+  static func append(_ keys: ArraySlice<ChildKey>, to bytes: inout [UInt8]) {
     for key in keys {
       if key.isPriority {
         bytes.append(priority)
@@ -68,12 +65,13 @@ enum RowKeys {
   }
 
   /// Splits the bytes of a path; the last key is `.priority` if they end in its mark.
-  static func keys(in bytes: UnsafeRawBufferPointer) -> [Key] {
-    var keys: [Key] = []
+  static func keys(in bytes: UnsafeRawBufferPointer) -> [ChildKey] {
+    var keys: [ChildKey] = []
     var start = 0
     for i in bytes.indices {
       if bytes[i] == terminator {
-        keys.append(Key(String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<i]), as: UTF8.self)))
+        keys.append(
+          ChildKey(String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<i]), as: UTF8.self)))
         start = i + 1
       } else if bytes[i] == priority {
         keys.append(.priority)

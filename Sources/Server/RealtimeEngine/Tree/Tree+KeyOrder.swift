@@ -17,7 +17,7 @@ extension Tree {
   /// them without looking at many others.
   ///
   /// - Parameter query: ordered by key, or by priority where no child has one.
-  func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [Key]? {
+  func keysInOrder(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     guard let bounds = KeyBounds(query) else { return [] }
     let walk = ChildWalk(view: view, prefix: RowKeys.row(of: path))
     var beside = Tree.mostBeside
@@ -39,9 +39,9 @@ extension Tree {
   /// The keys inside bounds that read as no integers, from one end on.
   private func texts(
     _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, reverse: Bool, _ beside: inout Int
-  ) throws -> [Key]? {
+  ) throws -> [ChildKey]? {
     guard bounds.mayHoldTexts else { return [] }
-    var found: [Key] = []
+    var found: [ChildKey] = []
     var texts = TextWalk(walk, from: reverse ? bounds.upperText : bounds.lowerText, reverse: reverse)
     while found.count < limit, let next = try texts.next() {
       if bounds.contains(next.key), next.key.integerValue == nil {
@@ -58,9 +58,10 @@ extension Tree {
   // MARK: Integers
 
   /// All keys inside bounds that read as integers, in order.
-  private func allIntegers(_ walk: ChildWalk, _ bounds: KeyBounds, _ beside: inout Int) throws -> [Key]? {
+  private func allIntegers(_ walk: ChildWalk, _ bounds: KeyBounds, _ beside: inout Int) throws -> [ChildKey]?
+  {
     guard bounds.mayHoldIntegers else { return [] }
-    var found: [Key] = []
+    var found: [ChildKey] = []
     for range in ChildWalk.integers {
       guard try integers(walk, range, bounds, &found, &beside) else { return nil }
     }
@@ -70,9 +71,9 @@ extension Tree {
   /// The first keys inside bounds that read as integers, in order.
   private func firstIntegers(
     _ walk: ChildWalk, _ bounds: KeyBounds, _ limit: Int, _ beside: inout Int
-  ) throws -> [Key]? {
+  ) throws -> [ChildKey]? {
     guard bounds.mayHoldIntegers else { return [] }
-    var found: [Key] = []
+    var found: [ChildKey] = []
     for range in ChildWalk.unusualIntegers {
       guard try integers(walk, range, bounds, &found, &beside) else { return nil }
     }
@@ -96,7 +97,8 @@ extension Tree {
 
   /// Adds the integers inside bounds whose rows stand in a range; false if there is too much beside them.
   private func integers(
-    _ walk: ChildWalk, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds, _ found: inout [Key],
+    _ walk: ChildWalk, _ range: (start: [UInt8], end: [UInt8]), _ bounds: KeyBounds,
+    _ found: inout [ChildKey],
     _ beside: inout Int
   ) throws -> Bool {
     var next: [UInt8]? = range.start
@@ -112,29 +114,29 @@ extension Tree {
 
 /// The bounds of a window in key order.
 private struct KeyBounds {
-  private let lower: Key?
-  private let upper: Key?
+  private let lower: ChildKey?
+  private let upper: ChildKey?
   private let query: QuerySpec
 
   /// nil if nothing lies inside.
   init?(_ query: QuerySpec) {
     self.query = query
     // All children have the same value in this order, null.
-    switch query.startPlace.map({ ($0.value, $0.key) }) {
+    switch query.startSortKey.map({ ($0.value, $0.key) }) {
     case nil, (.null, .minimum)?: lower = nil
     case (.null, let key)?: lower = key
     default: return nil
     }
-    switch query.endPlace.map({ ($0.value, $0.key) }) {
+    switch query.endSortKey.map({ ($0.value, $0.key) }) {
     case (.null, let key)? where key != .maximum: upper = key
     default: upper = nil
     }
   }
 
-  func contains(_ key: Key) -> Bool { query.contains(OrderingPlace(value: .null, key: key)) }
+  func contains(_ key: ChildKey) -> Bool { query.contains(SortKey(value: .null, key: key)) }
 
   /// Whether a key lies outside, behind the far end.
-  func isBehind(_ key: Key, reverse: Bool) -> Bool {
+  func isBehind(_ key: ChildKey, reverse: Bool) -> Bool {
     reverse ? lower.map { key <= $0 } ?? false : upper.map { $0 <= key } ?? false
   }
 

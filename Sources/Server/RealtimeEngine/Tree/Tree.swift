@@ -68,7 +68,7 @@ struct Tree {
     }
     let prefix = RowKeys.row(of: path)
     var leaf: LeafValue?
-    var keys: [Key] = []
+    var keys: [ChildKey] = []
     var size = 0
     var start: [UInt8]? = prefix
     let end = KeyRange.successor(ofPrefix: prefix)
@@ -357,5 +357,5 @@ extension ShallowNode {
   }
 
   /// An estimate of what a key is in it: itself in quotes, and that it is there.
-  static func estimatedSize(of key: Key) -> Int { key.text.utf8.count + 8 }
+  static func estimatedSize(of key: ChildKey) -> Int { key.text.utf8.count + 8 }
 }

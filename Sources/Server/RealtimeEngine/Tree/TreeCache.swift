@@ -11,7 +11,7 @@ import RealtimeModel
 /// The kept subtrees of one database.
 final class TreeCache {
   private final class Location {
-    var children: [Key: Location] = [:]
+    var children: [ChildKey: Location] = [:]
     var node: Node?
     var lastUse: UInt64 = 0
     var cost: Int { (node?.estimatedSize ?? 0) * 3 + 400 }

@@ -33,7 +33,7 @@ public enum TreeCheck {
   public static func run(_ store: any OrderedStore) async throws -> [TreeReport] {
     var reports: [TreeReport] = []
     for name in try await store.databaseNames() where name.hasPrefix(RealtimeEngine.cataloguePrefix) {
-      let rows = try await store.database(named: name, history: .openReads)
+      let rows = try await store.database(named: name, history: .activeReadersOnly)
       let namespace = String(name.dropFirst(RealtimeEngine.cataloguePrefix.count))
       reports.append(try await rows.read(at: nil) { try check(namespace, $0) })
     }

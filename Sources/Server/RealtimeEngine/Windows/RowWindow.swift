@@ -10,12 +10,12 @@ struct RowWindow {
   let query: QuerySpec
   private let range: QueryRange
   /// The children shown, and where they stand.
-  private(set) var places: [Key: OrderingPlace] = [:]
+  private(set) var places: [ChildKey: SortKey] = [:]
   /// With the limit reached, the place of the child that a better one pushes out.
-  private(set) var edge: OrderingPlace?
+  private(set) var edge: SortKey?
 
   /// - Parameter places: the whole window, as rows give it.
-  init(_ query: QuerySpec, _ places: [OrderingPlace]) {
+  init(_ query: QuerySpec, _ places: [SortKey]) {
     self.query = query
     range = QueryRange(query)
     for place in places { self.places[place.key] = place }
@@ -28,13 +28,13 @@ struct RowWindow {
   var isShort: Bool { edge != nil && places.count < limit }
 
   /// Whether a place belongs into the window.
-  func isInside(_ place: OrderingPlace) -> Bool {
+  func isInside(_ place: SortKey) -> Bool {
     guard range.contains(place) else { return false }
     return edge.map { !isBehind(place, $0) } ?? true
   }
 
   /// Puts a child where it stands now, or takes it out; false if nothing is different.
-  mutating func move(_ key: Key, to place: OrderingPlace?, _ undo: inout Undo) -> Bool {
+  mutating func move(_ key: ChildKey, to place: SortKey?, _ undo: inout Undo) -> Bool {
     let place = place.flatMap { isInside($0) ? $0 : nil }
     guard places[key] != place else { return false }
     set(key, to: place, &undo)
@@ -42,10 +42,10 @@ struct RowWindow {
   }
 
   /// Drops what is more than the limit, from the far end, and finds the edge. The children that were dropped.
-  mutating func cut(_ undo: inout Undo) -> [Key] {
+  mutating func cut(_ undo: inout Undo) -> [ChildKey] {
     let excess = places.count - limit
     guard excess >= 0 else { return [] }
-    var dropped: [OrderingPlace] = []
+    var dropped: [SortKey] = []
     if excess == 1 {
       dropped = farthest.map { [$0] } ?? []
     } else if excess > 1 {
@@ -57,8 +57,8 @@ struct RowWindow {
   }
 
   /// Takes the window as rows give it now. The children that are new.
-  mutating func fill(_ now: [OrderingPlace], _ undo: inout Undo) -> [Key] {
-    var added: [Key] = []
+  mutating func fill(_ now: [SortKey], _ undo: inout Undo) -> [ChildKey] {
+    var added: [ChildKey] = []
     for place in now where places[place.key] != place {
       if places[place.key] == nil { added.append(place.key) }
       set(place.key, to: place, &undo)
@@ -68,18 +68,18 @@ struct RowWindow {
     return added
   }
 
-  private mutating func set(_ key: Key, to place: OrderingPlace?, _ undo: inout Undo) {
+  private mutating func set(_ key: ChildKey, to place: SortKey?, _ undo: inout Undo) {
     undo.places.append((key, places[key]))
     places[key] = place
   }
 
   private mutating func findEdge() { if places.count >= limit { edge = farthest } }
 
-  private var farthest: OrderingPlace? {
+  private var farthest: SortKey? {
     if case .last = query.limit { places.values.min() } else { places.values.max() }
   }
 
-  private func isBehind(_ place: OrderingPlace, _ other: OrderingPlace) -> Bool {
+  private func isBehind(_ place: SortKey, _ other: SortKey) -> Bool {
     if case .last = query.limit { place < other } else { other < place }
   }
 
@@ -87,8 +87,8 @@ struct RowWindow {
 
   /// What a window was before some changes.
   struct Undo {
-    fileprivate var places: [(key: Key, place: OrderingPlace?)] = []
-    fileprivate let edge: OrderingPlace?
+    fileprivate var places: [(key: ChildKey, place: SortKey?)] = []
+    fileprivate let edge: SortKey?
 
     init(_ window: RowWindow) { edge = window.edge }
   }

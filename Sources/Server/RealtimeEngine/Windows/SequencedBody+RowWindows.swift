@@ -37,20 +37,20 @@ extension SequencedBody {
     let staging = sequencer.generations.limits
     guard let keys = try keysByRows(query, at: path, atMost: staging.windowChildren) else { return nil }
     var bytes = 0
-    var children: [(key: Key, node: Node)] = []
+    var children: [(key: ChildKey, node: Node)] = []
     for key in keys {
       guard let child = try smallChild(key, at: path) else { return nil }
       bytes += child.estimatedSize
       guard bytes <= staging.windowBytes else { return nil }
       children.append((key, child))
     }
-    let places = children.map { OrderingPlace(of: $0.key, $0.node, in: query.ordering) }
+    let places = children.map { SortKey(of: $0.key, $0.node, in: query.ordering) }
     windows.join(path, query, RowWindow(query, places), journal)
     return .object(children)
   }
 
   /// The keys of a window by rows; nil where there are no rows in its order, or none that say enough, or too many.
-  mutating func keysByRows(_ query: QuerySpec, at path: Path, atMost most: Int) throws -> [Key]? {
+  mutating func keysByRows(_ query: QuerySpec, at path: Path, atMost most: Int) throws -> [ChildKey]? {
     var query = query
     if query.limit.map({ $0.count > most }) ?? true {
       if case .last = query.limit { query.limit = .last(most + 1) } else { query.limit = .first(most + 1) }
@@ -59,7 +59,7 @@ extension SequencedBody {
   }
 
   /// A child that may be read here; nil for a large one.
-  private func smallChild(_ key: Key, at path: Path) throws -> Node? {
+  private func smallChild(_ key: ChildKey, at path: Path) throws -> Node? {
     do {
       return try tree.nodeIfSmall(at: path.child(key), sequencer.generations.limits)
     } catch let error as RealtimeError where error == .tooBig {
@@ -100,14 +100,14 @@ extension SequencedBody {
   private mutating func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
     let windows = sequencer.windows
     guard let before = windows[path] else { return [] }
-    var inside: [Key: [WindowChange]] = [:]
+    var inside: [ChildKey: [WindowChange]] = [:]
     for change in changes {
       guard let relative = change.path.relative(to: path), let key = relative.first, !key.isPriority else {
         continue
       }
       inside[key, default: []].append((relative, change.value))
     }
-    var places: [Ordering: [Key: OrderingPlace]] = [:]
+    var places: [Ordering: [ChildKey: SortKey]] = [:]
     for query in before.windows.keys where places[query.ordering] == nil {
       places[query.ordering] = [:]
       for key in inside.keys {
@@ -115,7 +115,7 @@ extension SequencedBody {
       }
     }
     var concerned = Set(inside.keys)
-    var seenBefore: [Key: Bool] = [:]
+    var seenBefore: [ChildKey: Bool] = [:]
     for key in inside.keys { seenBefore[key] = before.shows(key) }
     for (query, window) in before.windows {
       let now = places[query.ordering] ?? [:]
@@ -124,7 +124,7 @@ extension SequencedBody {
         return window.places[key] != place
       }
       if moved.isEmpty { continue }
-      let others: [Key] =
+      let others: [ChildKey] =
         windows.change(path, query, journal) { window, undo in
           for key in moved { _ = window.move(key, to: now[key], &undo) }
           return window.cut(&undo)
@@ -136,7 +136,7 @@ extension SequencedBody {
         leaveRows(path)
         continue
       }
-      let added: [Key] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
+      let added: [ChildKey] = windows.change(path, query, journal) { $0.fill(filling, &$1) } ?? []
       for key in added where seenBefore[key] == nil { seenBefore[key] = before.shows(key) }
       concerned.formUnion(added)
     }
@@ -166,7 +166,7 @@ extension SequencedBody {
   }
 
   /// The places of a window's children by rows; nil where rows do not say enough.
-  private mutating func placesByRows(_ query: QuerySpec, at path: Path) throws -> [OrderingPlace]? {
+  private mutating func placesByRows(_ query: QuerySpec, at path: Path) throws -> [SortKey]? {
     guard let keys = try keysByRows(query, at: path, atMost: query.limit?.count ?? .max) else { return nil }
     return try keys.compactMap { try tree.place(of: $0, in: path, by: query.ordering) }
   }
@@ -209,7 +209,7 @@ extension SequencedBody {
 
 extension Tree {
   /// Where a child stands in an order; nil if there is none. Looks at a row or two.
-  func place(of key: Key, in location: Path, by ordering: Ordering) throws -> OrderingPlace? {
+  func place(of key: ChildKey, in location: Path, by ordering: Ordering) throws -> SortKey? {
     let path = location.child(key)
     let itself = try orderingValue(at: path)
     if itself == .null { return nil }
@@ -222,6 +222,6 @@ extension Tree {
       let priority = itself == .object ? try objectPriority(at: path) : try node(at: path).priority
       value = priority.map { .leaf($0.leafValue) } ?? .null
     }
-    return OrderingPlace(value: value, key: key)
+    return SortKey(value: value, key: key)
   }
 }

@@ -17,7 +17,7 @@ final class WindowedLocations: @unchecked Sendable {
     fileprivate(set) var isLeaving = false
 
     /// Whether somebody sees a child.
-    func shows(_ key: Key) -> Bool { windows.values.contains { $0.places[key] != nil } }
+    func shows(_ key: ChildKey) -> Bool { windows.values.contains { $0.places[key] != nil } }
   }
 
   private(set) var locations: [Path: Location] = [:]

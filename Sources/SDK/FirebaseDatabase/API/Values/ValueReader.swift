@@ -86,9 +86,9 @@ struct ValueReader {
     if let number = value as? NSNumber { return .leaf(try leaf(number, path)) }
     if let dictionary = value as? [AnyHashable: Any] { return try object(dictionary, path) }
     if let array = value as? [Any] {
-      var children: [(Key, Node)] = []
+      var children: [(ChildKey, Node)] = []
       for (index, element) in array.enumerated() {
-        children.append((Key("\(index)"), try read(element, path + ["\(index)"])))
+        children.append((ChildKey("\(index)"), try read(element, path + ["\(index)"])))
       }
       return .object(children)
     }
@@ -129,19 +129,19 @@ struct ValueReader {
       }
       return try read(value, path).with(priority: priority)
     }
-    var children: [(Key, Node)] = []
+    var children: [(ChildKey, Node)] = []
     children.reserveCapacity(dictionary.count)
     for (key, value) in dictionary {
       guard let text = key as? String else {
         throw InvalidValue("Cannot store an object with key \(key). Only strings are keys", at: path)
       }
       if text == ".priority" { continue }
-      guard Key.isValid(text), text.utf8.count <= RealtimeLimits.standard.keyBytes else {
+      guard ChildKey.isValid(text), text.utf8.count <= RealtimeLimits.standard.keyBytes else {
         throw InvalidValue(
           "(\(text)) is not a valid key. Keys must be non-empty, at most \(RealtimeLimits.standard.keyBytes) "
             + "bytes, and cannot contain '/' '.' '#' '$' '[' or ']'", at: path)
       }
-      children.append((Key(text), try read(value, path + [text])))
+      children.append((ChildKey(text), try read(value, path + [text])))
     }
     return .object(children, priority: priority)
   }

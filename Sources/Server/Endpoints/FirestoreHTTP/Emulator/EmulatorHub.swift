@@ -1,5 +1,6 @@
 // The emulators' hub: the port on which tools and test libraries ask where the emulators are.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeModel
@@ -42,7 +43,7 @@ public struct EmulatorHub: PlainHTTPService {
     PortProtocols(http1: http1(limits))
   }
 
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? { nil }
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse? { nil }
 
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder, on connection: FirestoreHTTPConnection) {
     guard request.head.method == .POST, request.target.rawPath == "/_admin/export" else {
@@ -51,10 +52,10 @@ public struct EmulatorHub: PlainHTTPService {
     responder.start { responder.answer(await export(request)) }
   }
 
-  private func answer(_ request: HTTPRequest, on address: SocketAddress?) -> HTTPAnswer {
+  private func answer(_ request: HTTPRequest, on address: SocketAddress?) -> HTTPResponse {
     let hub = Emulator(name: "hub", host: address?.ipAddress ?? "127.0.0.1", port: address?.port ?? 0)
     switch (request.head.method, request.target.rawPath) {
-    case (.OPTIONS, _): return HTTPAnswer(status: .ok)
+    case (.OPTIONS, _): return HTTPResponse(status: .ok)
     case (.GET, "/"): return .json(root(hub))
     case (.GET, "/emulators"): return .json(list(emulators + [hub]))
     case (.PUT, "/functions/disableBackgroundTriggers"): return .json(["enabled": .bool(false)])
@@ -96,7 +97,7 @@ public struct EmulatorHub: PlainHTTPService {
   }
 
   /// A page in a browser may not have data written to a disk.
-  private func export(_ request: HTTPRequest) async -> HTTPAnswer {
+  private func export(_ request: HTTPRequest) async -> HTTPResponse {
     guard request.head.headers.first(name: "origin") == nil else {
       return Self.failed("Export cannot be triggered by external callers.", .forbidden)
     }
@@ -123,14 +124,14 @@ public struct EmulatorHub: PlainHTTPService {
 
   private static func failed(
     _ message: String, _ status: HTTPResponseStatus = .internalServerError
-  ) -> HTTPAnswer { .json(["message": .string(message)], status) }
+  ) -> HTTPResponse { .json(["message": .string(message)], status) }
 
   private static func authority(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   /// An object.
-  fileprivate static func json(_ object: JSONObject, _ status: HTTPResponseStatus = .ok) -> HTTPAnswer {
+  fileprivate static func json(_ object: JSONObject, _ status: HTTPResponseStatus = .ok) -> HTTPResponse {
     .json(status, ByteBuffer(bytes: JSONValue.object(object).json()))
   }
 }

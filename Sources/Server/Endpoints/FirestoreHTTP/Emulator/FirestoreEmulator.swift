@@ -3,6 +3,7 @@
 
 import FirestoreEngine
 import FirestoreModel
+import JSON
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -31,7 +32,7 @@ struct FirestoreEmulator: Sendable {
     }
   }
 
-  private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func answer(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     guard let path = EmulatorPath(request.target.rawPath) else {
       throw .invalidArgument("The path is no valid percent-encoding.")
     }
@@ -49,7 +50,7 @@ struct FirestoreEmulator: Sendable {
     }
   }
 
-  private func export(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func export(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     let body = try ExportRequest(request)
     try await exports.export(
       try DatabaseName(parsing: body.database), to: body.directory,
@@ -57,13 +58,13 @@ struct FirestoreEmulator: Sendable {
     return .json(.ok, "{}\n")
   }
 
-  private func load(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPAnswer {
+  private func load(_ request: HTTPRequest) async throws(FirestoreError) -> HTTPResponse {
     let body = try ExportRequest(request)
     try await exports.load(body.directory, into: try DatabaseName(parsing: body.database))
     return .json(.ok, "{}\n")
   }
 
-  private func reset() async throws(FirestoreError) -> HTTPAnswer {
+  private func reset() async throws(FirestoreError) -> HTTPResponse {
     for name in try await engine.databaseNames() { try await engine.clear(name, as: .administrator) }
     return .text(.ok, "Resetting...\n")
   }
@@ -80,7 +81,7 @@ struct FirestoreEmulator: Sendable {
     return ResourcePath(segments)
   }
 
-  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPAnswer {
+  private func setRules(of project: String, _ body: ByteBuffer) throws(FirestoreError) -> HTTPResponse {
     let request = try RulesRequest(body)
     for file in request.files {
       guard let fault = RulesForm.fault(in: file.content) else { continue }

@@ -1,6 +1,7 @@
 // Loading security rules: the request, the sources that were loaded, and the answer's issues.
 
 import FirestoreModel
+import JSON
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
@@ -60,7 +61,7 @@ final class RulesSources: Sendable {
   }
 
   /// The sources as an answer; in a report, with what was evaluated of them, which is nothing.
-  func answer(of project: String, isReport: Bool) -> HTTPAnswer {
+  func answer(of project: String, isReport: Bool) -> HTTPResponse {
     let files = files.withLockedValue { $0[project] ?? [] }
     let list = files.map { JSONValue.object(["name": .string($0.name), "content": .string($0.content)]) }
     var object: JSONObject = ["rules": .object(["files": .array(list)])]

@@ -4,6 +4,7 @@
 
 import FirestoreModel
 import FirestoreWire
+import JSON
 import NIOCore
 import RealtimeModel
 

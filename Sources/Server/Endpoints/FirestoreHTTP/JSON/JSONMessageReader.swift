@@ -2,6 +2,7 @@
 // of one group; what has no place in the message is refused.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONMessageReader: ~Copyable {

@@ -1,6 +1,7 @@
 // One scalar as JSON or a query parameter spells it, and what it says as a field of some kind.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONToken {

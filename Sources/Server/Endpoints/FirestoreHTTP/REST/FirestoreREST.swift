@@ -3,6 +3,7 @@
 
 import FirestoreModel
 import GRPCFraming
+import JSON
 import Logging
 import NIOCore
 import NIOHPACK
@@ -86,7 +87,7 @@ struct FirestoreREST: Sendable {
     }
   }
 
-  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPAnswer {
+  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
     var framed = framed
     guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
     var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)
@@ -96,7 +97,7 @@ struct FirestoreREST: Sendable {
   }
 
   /// The answer to a request that is refused by its head alone, before its body is kept.
-  func refusal(of head: HTTPRequestHead) -> HTTPAnswer? {
+  func refusal(of head: HTTPRequestHead) -> HTTPResponse? {
     do throws(GRPCStatus) {
       try methods.admit(Self.head("", head, try? RequestTarget(head.uri)))
       return nil
@@ -119,11 +120,11 @@ struct FirestoreREST: Sendable {
   }
 }
 
-extension HTTPAnswer {
+extension HTTPResponse {
   static let jsonHeaders: HTTPHeaders = ["content-type": "application/json; charset=utf-8"]
 
   /// A short answer in JSON.
-  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPAnswer {
+  static func json(_ status: HTTPResponseStatus, _ text: String) -> HTTPResponse {
     .json(status, ByteBuffer(string: text))
   }
 }

@@ -6,6 +6,7 @@
 
 import FirestoreModel
 import GRPCFraming
+import JSON
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
@@ -40,7 +41,7 @@ final class FirestoreRESTStream: CallResponder {
     switch try hold(framed) {
     case .hold: break
     case .send(let bytes, let isFirst):
-      if isFirst { responder.begin(.ok, HTTPAnswer.jsonHeaders) }
+      if isFirst { responder.begin(.ok, HTTPResponse.jsonHeaders) }
       try await responder.send(bytes)
     }
   }
@@ -69,7 +70,7 @@ final class FirestoreRESTStream: CallResponder {
       var body = rest
       if body.readableBytes == 0 { body.writeString("[") }
       body.writeString("]\n")
-      responder.answer(HTTPAnswer(status: .ok, headers: HTTPAnswer.jsonHeaders, body: body))
+      responder.answer(HTTPResponse(status: .ok, headers: HTTPResponse.jsonHeaders, body: body))
     }
   }
 

@@ -13,7 +13,7 @@ import NIOCore
 final class GRPCAnswerQueue {
   private let limit: Int
   private let timeout: TimeAmount
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private let channel: any Channel
   private var expectedBytes = 0
   private var queuedBytes = 0
@@ -22,7 +22,7 @@ final class GRPCAnswerQueue {
   private var timer: Scheduled<Void>?
   private var isStopped = false
 
-  init(_ limits: HTTP2Limits, _ memory: PeerMemoryAccount, _ channel: any Channel) {
+  init(_ limits: HTTP2Limits, _ memory: MemoryReservation, _ channel: any Channel) {
     self.memory = memory
     self.limit = limits.maximumQueuedAnswerBytes
     self.timeout = limits.unreadAnswerTimeout

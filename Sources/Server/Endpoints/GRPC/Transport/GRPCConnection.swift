@@ -10,14 +10,14 @@ import NIOHTTP2
 final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
-  let memory: PeerMemoryAccount
+  let memory: MemoryReservation
   let tasks: LoopTasks
   let log: Logger
   /// Installs handlers for a stream that is not gRPC.
   let fallback: @Sendable (any Channel) throws -> Void
   private var bufferedBytes = 0
   let answers: GRPCAnswerQueue
-  private(set) lazy var inflations = InflationQueue()
+  private(set) lazy var inflations = DecompressionQueue()
   private var conversations: [ObjectIdentifier: GRPCStreamHandler] = [:]
   private var isDraining = false
 
@@ -27,7 +27,7 @@ final class GRPCConnection {
   ) {
     self.methods = methods
     self.limits = limits.http2
-    self.memory = PeerMemoryAccount(limits)
+    self.memory = MemoryReservation(limits)
     self.tasks = LoopTasks(channel.eventLoop)
     self.answers = GRPCAnswerQueue(limits.http2, memory, channel)
     self.log = log

@@ -17,8 +17,8 @@ extension GRPCStreamHandler {
     guard let context else { return nil }
     let limit = connection.limits.maximumMessageSize
     guard let packing else { throw GRPCStatus(.internal, "The message is compressed, and the call is not.") }
-    do throws(Inflation.Failure) {
-      if let message = try Inflation.atOnce(packed, packing, limit: limit) { return message }
+    do throws(Decompression.Failure) {
+      if let message = try Decompression.atOnce(packed, packing, limit: limit) { return message }
     } catch {
       try refuse(error)
       return nil
@@ -26,7 +26,7 @@ extension GRPCStreamHandler {
     packedBytes = packed.readableBytes
     account()
     if case .ended = phase { return nil }
-    let job = InflationQueue.Job(packed, packing, limit: limit, on: context.eventLoop) { outcome in
+    let job = DecompressionQueue.Job(packed, packing, limit: limit, on: context.eventLoop) { outcome in
       self.unpacked(outcome)
     }
     unpacking = job
@@ -41,7 +41,7 @@ extension GRPCStreamHandler {
   }
 
   /// Goes on with a message that was unpacked elsewhere.
-  private func unpacked(_ outcome: Result<ByteBuffer, Inflation.Failure>) {
+  private func unpacked(_ outcome: Result<ByteBuffer, Decompression.Failure>) {
     unpacking = nil
     packedBytes = 0
     do throws(GRPCStatus) {
@@ -59,7 +59,7 @@ extension GRPCStreamHandler {
   }
 
   /// Refuses a message that was not unpacked.
-  private func refuse(_ failure: Inflation.Failure) throws(GRPCStatus) {
+  private func refuse(_ failure: Decompression.Failure) throws(GRPCStatus) {
     switch failure {
     case .tooLarge: try refuse(nil)
     case .damaged(let reason):

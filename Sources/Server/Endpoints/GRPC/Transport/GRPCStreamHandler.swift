@@ -34,9 +34,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Whether the request is kept as it came, compressed, until it is whole.
   private var requestIsPacked = false
   /// How the call's messages are compressed that are.
-  private(set) var packing: Packing?
+  private(set) var packing: CompressionAlgorithm?
   /// A message that is being unpacked elsewhere, and its size; what follows it waits.
-  var unpacking: InflationQueue.Job?
+  var unpacking: DecompressionQueue.Job?
   var packedBytes = 0
   private var heldBytes = 0
   /// Bytes of the answer that room was made for, in the connection's queue and in the server's memory.
@@ -135,7 +135,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
       if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
-      if let encoding = head.encoding { packing = Packing(encoding) }
+      if let encoding = head.encoding { packing = CompressionAlgorithm(encoding) }
       do {
         let method = try connection.methods.method(of: head)
         try connection.methods.admit(head)
@@ -177,9 +177,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       while reading, unpacking == nil, let event = try stream.next() {
         switch (phase, event) {
         case (.duplex, .message(let message)), (.collecting, .message(let message)): try take(message)
-        case (.duplex, .packedMessage(let packed)):
+        case (.duplex, .compressedMessage(let packed)):
           if let message = try unpack(packed) { try takeUnpacked(message) }
-        case (.collecting, .packedMessage(let packed)):
+        case (.collecting, .compressedMessage(let packed)):
           try take(packed)
           requestIsPacked = true
         case (_, .oversizedMessage(let bytes)): try refuse(bytes)
@@ -207,7 +207,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func refuse(_ bytes: Int?) throws(GRPCStatus) {
     let refusal = connection.methods.oversized(bytes)
     guard case .duplex(let call) = phase else { throw refusal }
-    stream.dropRest()
+    stream.discardRequest()
     call.receive(refusal: refusal)
   }
 

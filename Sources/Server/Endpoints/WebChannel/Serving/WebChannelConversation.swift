@@ -20,7 +20,7 @@ final class WebChannelConversation {
   private let codec: StreamCodec
   private let eventLoop: any EventLoop
   private let sessions: WebChannelSessions
-  private let memory: PeerMemoryAccount
+  private let memory: MemoryReservation
   private var heldBytes = 0
   private var session: WebChannelSession
   private var stream: (any StreamCall)?
@@ -38,7 +38,7 @@ final class WebChannelConversation {
     self.codec = codec
     self.sessions = sessions
     self.eventLoop = eventLoop
-    memory = PeerMemoryAccount(sessions.port)
+    memory = MemoryReservation(sessions.port)
     session = WebChannelSession(sessions.limits, now: .now())
   }
 

@@ -8,6 +8,7 @@
 // The last member is ours: the suite's own exports hold one Firestore database, and its importer reads past the member.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 /// What an export's directory holds.
