@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, so that nobody who builds Hearth builds its measurements. The server under test is the
-// release binary, as a process of its own; the generated messages, the engine's C module and the codecs that are
-// measured by themselves are the same files, by link.
+// The package of the benchmarks. It is separate, so that builds of Hearth do not build it. The server under
+// test is the release binary in its own process. The generated messages, the engine's C module and the codecs
+// that are measured alone are symbolic links to the same files.
 let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),

@@ -1,5 +1,5 @@
-// Compressed bytes. What they are unpacked to stays within its limit, is the same whatever larger limit there is, and is
-// what an event loop makes of them where that takes them.
+// Fuzz target: compressed bytes. Decompressed output stays within its limit, does not depend on a larger limit,
+// and equals the output of the event loop's decompression if that accepts the input.
 
 import NIOCore
 
@@ -8,10 +8,14 @@ import NIOCore
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let packed = ByteBuffer(bytes: input)
   for packing in [CompressionAlgorithm.gzip, .deflate] {
-    // Beyond what is unpacked on an event loop.
+    // More than is decompressed on an event loop.
     let most = 1 << 18
-    let whole = unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: most) }
-    let atOnce = unpack { () throws(Decompression.Failure) in try Decompression.atOnce(packed, packing, limit: most) }
+    let whole = unpack { () throws(Decompression.Failure) in
+      try Decompression.unpack(packed, packing, limit: most)
+    }
+    let atOnce = unpack { () throws(Decompression.Failure) in
+      try Decompression.atOnce(packed, packing, limit: most)
+    }
     if atOnce != .success(nil) {
       try require(atOnce == whole, "an event loop unpacks \(atOnce), not \(whole)")
     }
@@ -21,7 +25,8 @@ func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
     try require(
       unpacked.storageCapacity <= max(64, 4 * count), "\(count) bytes take \(unpacked.storageCapacity)")
     try require(
-      unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: count) } == whole,
+      unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: count) }
+        == whole,
       "what fits exactly is unpacked to something else")
     guard count > 0 else { continue }
     let short = unpack { () throws(Decompression.Failure) in

@@ -1,5 +1,5 @@
-// Rules files of both databases. What is accepted reads the same as plain JSON, or with comments in it; what is refused is
-// refused at a place that the text has.
+// Fuzz target: rules files of both databases. An accepted file reads the same as plain JSON and with comments.
+// A rejected file is rejected at a position inside it.
 
 import JSON
 import RealtimeModel

@@ -1,11 +1,11 @@
-// What would outlive a run that is interrupted: servers, and gigabytes of data.
+// Cleanup after an interrupted run: servers, and gigabytes of data.
 
 import Dispatch
 import Foundation
 import NIOConcurrencyHelpers
 
-/// Ends the servers and removes the directories of a run that is told to stop.
-enum LeftBehind {
+/// Ends the servers and removes the directories of an interrupted run.
+enum RunCleanup {
   private struct State {
     var processes: Set<Int32> = []
     var directories: Set<String> = []
@@ -17,14 +17,14 @@ enum LeftBehind {
   static func forget(process: Int32) { state.withLockedValue { _ = $0.processes.remove(process) } }
   static func note(directory: String) { state.withLockedValue { _ = $0.directories.insert(directory) } }
 
-  /// From here on, while what it returns is held, SIGINT and SIGTERM leave nothing behind.
+  /// While the returned object exists, SIGINT and SIGTERM clean up before they end the process.
   static func clearOnSignals() -> [any DispatchSourceSignal] {
     [SIGINT, SIGTERM].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler {
         let left = state.withLockedValue { $0 }
-        // Their data goes with them: there is nothing to drain.
+        // The servers' data is removed too, so they need not drain.
         for process in left.processes { kill(process, SIGKILL) }
         for directory in left.directories { try? FileManager.default.removeItem(atPath: directory) }
         exit(128 + number)

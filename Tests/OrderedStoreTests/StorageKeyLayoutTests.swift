@@ -1,9 +1,9 @@
 import OrderedStore
 import Testing
 
-@Suite("The layout on the engine's keys")
-struct KeyLayoutTests {
-  /// Every physical row from a key on.
+@Suite("Storage key layout")
+struct StorageKeyLayoutTests {
+  /// The physical rows of a range.
   private func rows(_ engine: MemoryEngine, from start: Key, to end: Key) throws -> [(
     key: Key, value: StoredValue
   )] {
@@ -21,8 +21,8 @@ struct KeyLayoutTests {
     (0..<8).map { UInt8(truncatingIfNeeded: version.microseconds >> (56 - 8 * UInt64($0))) }
   }
 
-  @Test("rows, undo rows and log records lie as the layout's example says")
-  func example() async throws {
+  @Test("Rows, undo rows and log records have the keys of the documented example")
+  func documentedExample() async throws {
     let engine = MemoryEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
@@ -47,7 +47,7 @@ struct KeyLayoutTests {
     try await store.close()
   }
 
-  @Test("a database that needs no past writes no undo rows, and removing it leaves nothing")
+  @Test("A database without history writes no undo rows, and its removal leaves no rows")
   func withoutHistory() async throws {
     let engine = MemoryEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
@@ -59,8 +59,8 @@ struct KeyLayoutTests {
     try await store.close()
   }
 
-  @Test("a format that this version does not know is refused")
-  func otherFormat() throws {
+  @Test("A store of an unknown format is not opened")
+  func unknownFormat() throws {
     let engine = MemoryEngine()
     let batch = engine.makeBatch()
     ([0, 0x73] as Key).withUnsafeBytes { key in
@@ -74,19 +74,26 @@ struct KeyLayoutTests {
     #expect(error?.message.contains("format 9") == true)
   }
 
-  @Test("a row shorter than its version is reported as damage, not read beyond its end")
-  func damagedRow() async throws {
+  @Test(
+    "A damaged row is reported as corrupted",
+    arguments: [
+      // Shorter than its version.
+      [1, 2, 3],
+      // Written at a version that no commit has.
+      [255, 0, 0, 0, 0, 0, 0, 0, 7],
+    ] as [StoredValue])
+  func damagedRow(_ value: StoredValue) async throws {
     let engine = MemoryEngine()
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(60))
     let batch = engine.makeBatch()
     ([1, 0, 0, 0, 1, 1, 0x61] as Key).withUnsafeBytes { key in
-      ([1, 2, 3] as StoredValue).withUnsafeBytes {
+      value.withUnsafeBytes {
         batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0)
       }
     }
     try engine.commit(batch)
-    // The next commit publishes a state that holds the damage.
+    // The next commit publishes a snapshot with the damaged row.
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     for read: @Sendable (any ReadView) throws -> Void in [
       { _ = try $0.get([0x61]) },
@@ -95,6 +102,34 @@ struct KeyLayoutTests {
       let error = await #expect(throws: StoreError.self) { try await database.read(at: nil, read) }
       #expect(error?.code == .corrupted)
     }
+    try await store.close()
+  }
+
+  @Test(
+    "A damaged undo row is reported as corrupted",
+    arguments: [
+      // The version of its key precedes the version that wrote it.
+      ([0x61, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0], [0, 6, 0, 0, 0, 0, 0, 1]),
+      // Its key has no terminator.
+      ([0x61, 0x62, 0x63, 0, 0, 0, 0, 0, 0, 0, 9], [0, 0, 0, 0, 0, 0, 0, 1]),
+    ] as [(Key, StoredValue)])
+  func damagedUndoRow(_ suffix: Key, _ value: StoredValue) async throws {
+    let engine = MemoryEngine()
+    let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
+    let database = try await store.database(named: "a", history: .seconds(60))
+    let past = try await database.execute(validating: nil) { try $0.set([0x62], [1]) }.version
+    let batch = engine.makeBatch()
+    ([1, 0, 0, 0, 1, 2] + suffix).withUnsafeBytes { key in
+      value.withUnsafeBytes { batch.put(key, UnsafeRawBufferPointer(start: nil, count: 0), $0) }
+    }
+    try engine.commit(batch)
+    _ = try await database.execute(validating: nil) { try $0.set([0x62], [2]) }
+    let error = await #expect(throws: StoreError.self) {
+      try await database.read(at: past) { view in
+        try view.scan(KeyRange(prefix: [0x61]), reverse: false) { _, _, _ in true }
+      }
+    }
+    #expect(error?.code == .corrupted)
     try await store.close()
   }
 }

@@ -1,18 +1,19 @@
-// Databases that take long to fill, filled once for all measurements and rounds, and for later runs where they are kept.
+// Large databases, loaded once for all measurements and rounds, and optionally for later runs.
 
 import Foundation
 import NIOConcurrencyHelpers
 
-/// Filled databases, each in a directory of its own that goes at the end, unless they are kept.
-final class FilledDatabases: Sendable {
+/// Loaded databases, each in its own directory, which is removed at the end unless it is kept.
+final class LoadedDatabases: Sendable {
   private let directories = NIOLockedValueBox<[String: String]>([:])
-  /// Where databases are kept for later runs; nil if they are not.
+  /// The directory of databases for later runs; nil if they are not kept.
   private let kept: String?
 
-  /// - Parameter kept: a directory of databases that other runs filled, which gets those that this one fills.
+  /// Makes the cache of databases.
+  /// - Parameter kept: a directory of databases from earlier runs, to which this run adds its own.
   init(keptIn kept: String? = nil) { self.kept = kept }
 
-  /// The directory of a database, filled if there is none of that name yet.
+  /// The directory of a database, loaded if no database of that name exists yet.
   func directory(
     _ name: String, _ setting: Setting, fill: (_ directory: String) async throws -> Void
   ) async throws -> String {
@@ -31,10 +32,11 @@ final class FilledDatabases: Sendable {
     return try keep(path, as: name)
   }
 
-  /// Where a database is kept for later runs.
+  /// The path of a kept database.
   private func place(of name: String) -> String? { kept.map { $0 + "/" + name } }
 
-  /// Keeps a directory that is filled already, unless there is one of that name; returns that, or where it is now.
+  /// Keeps a loaded directory, unless one of that name exists.
+  /// - Returns: the kept directory, or the current one.
   @discardableResult
   func keep(_ path: String, as name: String) throws -> String {
     if let known = directories.withLockedValue({ $0[name] }) {
