@@ -71,7 +71,7 @@ struct IndexesJSONTests {
     #expect(parsed.warnings.count == 5)
     #expect(
       parsed.warnings.first == "i.json:6:79: indexes[1].density is SPARSE_ALL here; no query needs more")
-    #expect(try parse("{}").configuration == IndexConfiguration())
+    #expect(try parse("{}").configuration == DatabaseIndexConfiguration())
   }
 
   @Test("An unknown member causes a warning with its position, at every level")

@@ -36,7 +36,7 @@ struct LimitsJSONTests {
     var expected = ServerLimits()
     expected.firestore.data.documentBytes = 4_194_304
     expected.firestore.data.disjunctions = 100
-    expected.firestore.transactionSeconds = 600
+    expected.firestore.transactionTimeoutSeconds = 600
     expected.realtime.depth = 64
     expected.realtime.socketWriteBytes = 32 << 20
     #expect(limits == expected)

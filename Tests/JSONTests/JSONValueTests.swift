@@ -151,7 +151,8 @@ struct JSONNumberTests {
   @Test("a double is written in its shortest form, and without a fraction when it is whole")
   func doubles() {
     let expected: [(Double, String)] = [
-      (1, "1"), (-3, "-3"), (0.1, "0.1"), (1.5, "1.5"), (0, "0"), (-0.0, "0"), (5e-324, "5e-324"),
+      (1, "1"), (-3, "-3"), (0.1, "0.1"), (1.5, "1.5"), (0, "0"), (-0.0, "0"),
+      (.leastNonzeroMagnitude, "5e-324"),
       (1e300, "1e+300"), (9007199254740991, "9007199254740991"), (.infinity, "null"), (.nan, "null"),
     ]
     for (value, text) in expected {

@@ -31,7 +31,7 @@ struct Check: AsyncParsableCommand {
       print(
         "\(finding.database): \(report.documents) documents, \(report.automaticEntries) automatic and "
           + "\(report.compositeEntries) composite index entries, \(report.problemCount) problems")
-      for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.place)") }
+      for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.location)") }
       let rest = report.problemCount - report.problems.count
       if rest > 0 { print("  and \(rest) more") }
     }

@@ -64,7 +64,7 @@ struct LargeExportTests {
 
     // What is refused by itself is named.
     let small = try MemoryStore(StoreOptions())
-    let limited = Self.engine(small) { $0.indexEntries = 100 }
+    let limited = Self.engine(small) { $0.maximumIndexEntries = 100 }
     do {
       try await EmulatorExports(engine: limited).load(overall, into: Self.database)
       Issue.record("it was imported")
