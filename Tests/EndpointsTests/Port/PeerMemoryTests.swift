@@ -52,13 +52,13 @@ struct PeerMemoryTests {
       for _ in 0..<400 {
         let index = random.below(accounts.count)
         if random.below(5) == 0, let bytes = accounts[index].held.popLast() {
-          accounts[index].account.give(bytes)
+          accounts[index].account.release(bytes)
         } else if random.below(60) == 0 {
           // The connection is gone, with all it holds.
           accounts[index] = (MemoryReservation(limits), [])
         } else {
           let bytes = random.below(random.below(8) == 0 ? 2 << 20 : 20_000)
-          if accounts[index].account.take(bytes) { accounts[index].held.append(bytes) }
+          if accounts[index].account.reserve(bytes) { accounts[index].held.append(bytes) }
         }
         let least = accounts.reduce(0) { $0 + max(0, $1.held.reduce(0, +) - limits.freeBytes) }
         let most = least + accounts.count * (3 * 64 << 10)

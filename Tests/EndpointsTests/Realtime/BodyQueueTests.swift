@@ -1,13 +1,13 @@
-// A body on its way to whoever takes it: in order, and many small pieces as one.
+// Tests that a body reaches its consumer in order, with many small chunks combined.
 
 import NIOCore
 import Testing
 
 @testable import Endpoints
 
-@Suite("Bodies that are taken while they arrive", .timeLimit(.minutes(1)))
+@Suite("Bodies that are consumed while they arrive", .timeLimit(.minutes(1)))
 struct BodyQueueTests {
-  @Test("What has come in small pieces is taken as one, in order, up to what one piece may have")
+  @Test("Small chunks are combined in order, up to the maximum size of a chunk")
   func coalesces() async throws {
     let queue = BodyQueue {}
     let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }

@@ -52,14 +52,14 @@ final class FirestoreHTTPConnection: AnswerAccount {
     if new > old, held > limit {
       throw .resourceExhausted("This connection's requests under way exceed the limit of \(limit) bytes.")
     }
-    guard memory.hold(new, insteadOf: old) else { throw noMemory }
+    guard memory.resize(from: old, to: new) else { throw noMemory }
     heldBytes = held
   }
 
   /// Gives back what a request held.
   func release(_ bytes: Int) {
     heldBytes -= bytes
-    memory.give(bytes)
+    memory.release(bytes)
   }
 
   /// The answer where the server has no room for what is asked.
@@ -67,12 +67,12 @@ final class FirestoreHTTPConnection: AnswerAccount {
 
   func queue(_ bytes: Int) {
     queuedBytes += bytes
-    memory.takeAnyway(bytes)
+    memory.reserveUnchecked(bytes)
   }
 
   func unqueue(_ bytes: Int) {
     queuedBytes -= bytes
-    memory.give(bytes)
+    memory.release(bytes)
     moves &+= 1
     startWaiting()
   }
@@ -99,7 +99,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   private func startWaiting() {
     while let index = waiting.firstIndex(where: hasRoom) {
       let call = waiting.remove(at: index)
-      guard memory.take(call.bytes) else {
+      guard memory.reserve(call.bytes) else {
         call.responder.answer(.error(noMemory))
         continue
       }
@@ -112,7 +112,7 @@ final class FirestoreHTTPConnection: AnswerAccount {
   private func end(_ call: Call) {
     if call.hasStarted {
       if call.bytes > 0 { readingCalls -= 1 }
-      memory.give(call.bytes)
+      memory.release(call.bytes)
       startWaiting()
     } else {
       waiting.removeAll { $0 === call }

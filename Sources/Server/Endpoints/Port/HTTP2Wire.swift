@@ -75,7 +75,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     let passed = leniency.pass(bytes)
     if let given = leniency.giveBack(atLeast: windowPiece) { giveBack(given, context) }
     if leniency.fieldBlockBytes != memory.held,
-      !memory.hold(leniency.fieldBlockBytes, insteadOf: memory.held)
+      !memory.resize(from: memory.held, to: leniency.fieldBlockBytes)
     {
       goAway(.maxID, .enhanceYourCalm)
       return fail(reading: false)

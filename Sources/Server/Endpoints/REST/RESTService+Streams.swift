@@ -50,7 +50,7 @@ extension RESTService {
     do {
       let database = try await endpoint.engine.database(request.namespace)
       let writing = try await database.beginImport(
-        at: request.path, mostBytes: request.mostBodyBytes(endpoint.limits), as: request.caller)
+        at: request.path, maximumBytes: request.mostBodyBytes(endpoint.limits), as: request.caller)
       let most = try await request.sizeLimit(in: database)?.values
       let standing: Int
       if let most {

@@ -33,7 +33,7 @@ final class RealtimeHTTPConnection: AnswerAccount {
       throw RESTError(
         .serviceUnavailable, "The requests under way on this connection exceed the limit of \(limit) bytes.")
     }
-    guard memory.hold(new, insteadOf: old) else { throw noMemory }
+    guard memory.resize(from: old, to: new) else { throw noMemory }
     heldBytes = held
   }
 
@@ -42,16 +42,16 @@ final class RealtimeHTTPConnection: AnswerAccount {
   /// Gives back what a request held.
   func release(_ bytes: Int) {
     heldBytes -= bytes
-    memory.give(bytes)
+    memory.release(bytes)
   }
 
   /// The answer, or the refusal of one that only tells what there is and that the server has no room to keep until its
   /// peer has read it. The body is counted either way.
   func counted(_ response: RESTResponse, to request: HTTPRequestHead) -> RESTResponse {
     guard let body = response.body, request.method != .HEAD else { return response }
-    if memory.take(body.readableBytes) { return response }
+    if memory.reserve(body.readableBytes) { return response }
     let counted = request.method == .GET ? RESTResponse(noMemory) : response
-    memory.takeAnyway(counted.body?.readableBytes ?? 0)
+    memory.reserveUnchecked(counted.body?.readableBytes ?? 0)
     return counted
   }
 

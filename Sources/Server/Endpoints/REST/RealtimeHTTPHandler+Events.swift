@@ -28,7 +28,7 @@ final class EventStreamState {
   }
 
   /// Tells on, after the peer has read.
-  func goOn() { sink.goOn() }
+  func resume() { sink.resume() }
 
   /// Ends the listen; nothing is told any more.
   func end() {
@@ -89,13 +89,13 @@ extension RealtimeHTTPHandler {
     guard let context else { return }
     var written: EventLoopPromise<Void>?
     if counted {
-      written = memory.take(events.readableBytes, on: context.eventLoop)
-      if written == nil { return cutOff("the server holds as many bytes as it may") }
+      written = memory.reserve(events.readableBytes, on: context.eventLoop)
+      if written == nil { return disconnect("the server holds as many bytes as it may") }
     }
     context.write(wrapOutboundOut(.body(.byteBuffer(events))), promise: written)
   }
 
-  private func cutOff(_ reason: String) {
+  private func disconnect(_ reason: String) {
     guard let channel = context?.channel else { return }
     endpoint.log.info("event stream cut off: \(reason)")
     // A stream of HTTP/2 closes only when its peer lets it; nothing more may be queued until then.
@@ -107,17 +107,17 @@ extension RealtimeHTTPHandler {
     guard let context else { return }
     context.flush()
     if budget.isExceeded(writing: bytes, to: context.channel) {
-      cutOff("its peer does not read")
+      disconnect("its peer does not read")
     }
   }
 }
 
-extension RealtimeHTTPHandler: LoopReceiver {
-  var isBehind: Bool { context.map { !$0.channel.isWritable } ?? false }
+extension RealtimeHTTPHandler: OutputReceiver {
+  var isBackpressured: Bool { context.map { !$0.channel.isWritable } ?? false }
 
-  var mostPendingBytes: Int { endpoint.limits.data.queuedOutputBytes }
+  var maximumQueuedBytes: Int { endpoint.limits.data.queuedOutputBytes }
 
-  func cutOff() { cutOff("its peer does not read") }
+  func disconnectForOverflow() { disconnect("its peer does not read") }
 
   func receive(_ outputs: [RealtimeOutput]) {
     var bytes = 0
@@ -125,7 +125,7 @@ extension RealtimeHTTPHandler: LoopReceiver {
       guard let context, let events else { return }
       switch events.stream.receive(output) {
       case .nothing: break
-      case .refuse(let error):
+      case .reject(let error):
         events.end()
         self.events = nil
         return answer(RESTResponse(error))

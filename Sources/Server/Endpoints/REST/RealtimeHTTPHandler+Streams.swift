@@ -86,7 +86,7 @@ extension RealtimeHTTPHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { events?.goOn() }
+    if context.channel.isWritable { events?.resume() }
     context.fireChannelWritabilityChanged()
   }
 
@@ -126,7 +126,7 @@ extension RealtimeHTTPHandler {
       context.write(wrapOutboundOut(.body(.byteBuffer(part))), promise: promise)
     }
     let (held, memory) = (piece.readableBytes, memory)
-    written.assumeIsolated().whenComplete { _ in memory.give(held) }
+    written.assumeIsolated().whenComplete { _ in memory.release(held) }
     let bound = NIOLoopBound((self, delivery), eventLoop: eventLoop)
     written.whenSuccess { [progress] in
       _ = RequestTasks.start {
@@ -149,7 +149,7 @@ extension RealtimeHTTPHandler {
     guard let context else { return }
     switch next {
     case .success(let piece?):
-      guard memory.take(piece.readableBytes) else {
+      guard memory.reserve(piece.readableBytes) else {
         endpoint.log.info("an answer was cut off: the server holds as many bytes as it may")
         return context.close(promise: nil)
       }

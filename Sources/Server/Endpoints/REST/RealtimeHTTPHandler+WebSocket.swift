@@ -39,7 +39,7 @@ extension RealtimeHTTPHandler {
     }
   }
 
-  private func upgrade(_ request: SocketRequest, _ user: any SocketUser) {
+  private func upgrade(_ request: SocketRequest, _ delegate: any WebSocketDelegate) {
     guard let context, let head else { return }
     guard !shared.isDraining else { return answer(RESTResponse(.draining)) }
     let headers: HTTPHeaders = [
@@ -53,7 +53,7 @@ extension RealtimeHTTPHandler {
       try channel.pipeline.syncOperations.allowHalfClosure(false)
       let frames = SocketFrameDecoder(maximumFrameBytes: endpoint.limits.messageBytes)
       try channel.pipeline.syncOperations.replaceRealtimeHTTP1(
-        by: frames, SocketHandler(shared, user: user, incoming: frames))
+        by: frames, SocketHandler(shared, delegate: delegate, incoming: frames))
     } catch {
       channel.close(promise: nil)
     }

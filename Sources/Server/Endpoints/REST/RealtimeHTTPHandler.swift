@@ -345,7 +345,7 @@ final class RealtimeHTTPHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     // The pieces are parts of the same memory, which is held until the last has gone out.
     let (held, memory) = (body?.readableBytes ?? 0, shared.memory)
-    last.futureResult.assumeIsolated().whenComplete { _ in memory.give(held) }
+    last.futureResult.assumeIsolated().whenComplete { _ in memory.release(held) }
     if isHTTP2 {
       let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
       if !keepAlive { close(context, after: written) }

@@ -63,7 +63,7 @@ final class GRPCAnswerQueue {
     written.futureResult.whenComplete { _ in
       let queue = queue.value
       queue.queuedBytes -= bytes
-      queue.memory.give(bytes)
+      queue.memory.release(bytes)
       queue.lastProgress = .now()
       queue.startWaiting()
     }

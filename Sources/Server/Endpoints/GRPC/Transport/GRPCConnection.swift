@@ -44,7 +44,7 @@ final class GRPCConnection {
         "This connection's requests under way exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
       )
     }
-    guard memory.hold(new, insteadOf: old) else { return noMemory }
+    guard memory.resize(from: old, to: new) else { return noMemory }
     bufferedBytes = held
     return nil
   }

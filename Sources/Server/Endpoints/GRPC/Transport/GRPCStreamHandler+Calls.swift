@@ -14,7 +14,7 @@ extension GRPCStreamHandler {
     case .updating:
       bytes = connection.limits.expectedAnswerBytes
       // What it does cannot be taken back when its answer finds no room.
-      guard connection.memory.take(bytes) else { return finish(connection.noMemory) }
+      guard connection.memory.reserve(bytes) else { return finish(connection.noMemory) }
       takenBytes += bytes
     case .unary, .unaryCallback: bytes = 0
     case .serverStreaming, .duplex: return run(method, head, message)

@@ -143,7 +143,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
         try connection.methods.admit(head)
         // Nothing is done for a deadline that has passed.
         if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
-        guard connection.memory.take(connection.limits.streamBytes) else { throw connection.noMemory }
+        guard connection.memory.reserve(connection.limits.streamBytes) else { throw connection.noMemory }
         takenBytes = connection.limits.streamBytes
         switch method {
         case .duplex(let make):
@@ -289,12 +289,12 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard uncountedBytes >= Self.countedBytes else { return nil }
     let (counted, memory) = (uncountedBytes, connection.memory)
     uncountedBytes = 0
-    guard memory.take(counted) else {
+    guard memory.reserve(counted) else {
       finish(connection.noMemory)
       throw CancellationError()
     }
     let written = context.eventLoop.makePromise(of: Void.self)
-    written.futureResult.assumeIsolated().whenComplete { _ in memory.give(counted) }
+    written.futureResult.assumeIsolated().whenComplete { _ in memory.release(counted) }
     return written
   }
 
@@ -309,8 +309,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   func complete(_ framed: ByteBuffer, mayGiveWay: Bool) {
     guard !stream.isFinished, let context else { return }
     if !mayGiveWay {
-      connection.memory.takeAnyway(framed.readableBytes)
-    } else if !connection.memory.take(framed.readableBytes) {
+      connection.memory.reserveUnchecked(framed.readableBytes)
+    } else if !connection.memory.reserve(framed.readableBytes) {
       return finish(connection.noMemory)
     }
     writeStart(context)
@@ -404,7 +404,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       self.unpacking = nil
       connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
     }
-    connection.memory.give(takenBytes)
+    connection.memory.release(takenBytes)
     takenBytes = 0
     let expected = expectedBytes
     expectedBytes = 0

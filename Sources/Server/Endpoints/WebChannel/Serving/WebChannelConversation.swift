@@ -96,7 +96,7 @@ final class WebChannelConversation {
     retireBackChannel()
     timer?.task.cancel()
     timer = nil
-    memory.give(heldBytes)
+    memory.release(heldBytes)
     heldBytes = 0
     sessions.remove(self)
     endStream()
@@ -219,7 +219,7 @@ final class WebChannelConversation {
     guard !isOver else { return }
     resumeWaiters()
     let held = session.heldBytes + decodingBytes + (stream?.heldBytes ?? 0)
-    guard memory.hold(held, insteadOf: heldBytes) else { return close() }
+    guard memory.resize(from: heldBytes, to: held) else { return close() }
     heldBytes = held
     guard sessions.report(self, held: held, isIdle: session.backChannel == nil) else { return close() }
     schedule()
