@@ -1,5 +1,6 @@
 // Tests which records a scan of a write-ahead log counts as acknowledged after a damage.
 
+import BlockLog
 import Foundation
 import Testing
 

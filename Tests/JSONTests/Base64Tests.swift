@@ -21,7 +21,7 @@ struct Base64Tests {
     }
   }
 
-  @Test("random bytes come back, whole, padded or not, in either alphabet")
+  @Test("random bytes survive a round trip, with and without padding, in either alphabet")
   func random() {
     var generator = SystemRandomNumberGenerator()
     for count in 0..<300 {
@@ -36,13 +36,13 @@ struct Base64Tests {
   }
 
   @Test(
-    "text that no bytes encode to is refused",
+    "invalid base64 is rejected",
     arguments: ["A", "A===", "AA=", "AAA==", "====", "=", "AA=A", "AA A", "AAAAA", "Zg==\n", "é", "AA*A"])
   func refused(text: String) {
     #expect(Base64.decode(text.utf8, .either, paddedBy: Self.padding) == nil)
   }
 
-  @Test("the standard alphabet's last digits are none of the URL-safe one's")
+  @Test("the URL-safe alphabet does not contain `+` and `/`")
   func alphabets() {
     #expect(Base64.decode("-_-_".utf8, .urlSafe) == Base64.decode("+/+/".utf8, .either))
     #expect(Base64.decode("+/+/".utf8, .urlSafe) == nil)

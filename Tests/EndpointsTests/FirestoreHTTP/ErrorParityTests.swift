@@ -9,7 +9,7 @@ import RealtimeModel
 import SwiftProtobuf
 import Testing
 
-@Suite("Errors of all transports", .timeLimit(.minutes(2)))
+@Suite("Errors over gRPC, REST and WebChannel", .timeLimit(.minutes(2)))
 struct ErrorParityTests {
   /// A write that is refused.
   struct Fault: Sendable, CustomTestStringConvertible {
@@ -60,7 +60,7 @@ struct ErrorParityTests {
       .set("c/d", ["a": array(20_000)])),
   ]
 
-  @Test("a write that is refused is refused alike over gRPC, REST and WebChannel", arguments: faults)
+  @Test("a rejected write has the same error over gRPC, REST and WebChannel", arguments: faults)
   func writes(fault: Fault) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
@@ -94,8 +94,8 @@ struct ErrorParityTests {
     }
   }
 
-  @Test("what cannot be read as a request names the field in the details, over REST and WebChannel")
-  func unreadable() async throws {
+  @Test("an invalid request names its field in the error details, over REST and WebChannel")
+  func invalidPayload() async throws {
     try await FirestoreTestServer.serving { server in
       let message = "Invalid JSON payload received. Unknown name \"x\" at 'writes[0]': Cannot find field."
       let rest = try await server.rest(
@@ -115,7 +115,7 @@ struct ErrorParityTests {
   }
 
   @Test(
-    "the two conversations are for gRPC and WebChannel alone, and answered 400 as the product answers them")
+    "REST requests for the bidirectional streams get 400, as from Firebase")
   func conversations() async throws {
     try await FirestoreTestServer.serving { server in
       for verb in ["listen", "write"] {

@@ -33,7 +33,7 @@ struct FirestoreRESTLimitTests {
 
   private let query = "{\"structuredQuery\":{\"from\":[{\"collectionId\":\"fat\"}]}}"
 
-  @Test("a long answer is streamed, and whole")
+  @Test("a long response is streamed completely")
   func longAnswer() async throws {
     try await run { port in
       try await fill(port, 10)
@@ -48,7 +48,7 @@ struct FirestoreRESTLimitTests {
   }
 
   @Test(
-    "a peer that reads nothing of its answer is closed, whether that is streamed or whole",
+    "a client that does not read its response is disconnected",
     arguments: [3, 40])
   func unread(count: Int) async throws {
     try await run {
@@ -68,7 +68,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("over HTTP/2 calls wait while answers wait to be read")
+  @Test("over HTTP/2 calls wait while responses are unread")
   func waiting() async throws {
     try await run {
       $0.http2.maximumQueuedAnswerBytes = 1 << 20
@@ -96,7 +96,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("over HTTP/2 no more calls with large answers are under way than allowed, and all are answered")
+  @Test("over HTTP/2 the number of running calls with large responses is limited, and all complete")
   func readingCalls() async throws {
     try await run {
       $0.http2.maximumReadingCalls = 2
@@ -112,7 +112,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a client that goes takes its waiting call with it")
+  @Test("a disconnect cancels the client's waiting call")
   func cancellation() async throws {
     // The wait for the lock would last longer than the test waits for anything.
     try await run(lockWait: 600_000_000) { port in
@@ -149,7 +149,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a body that does not come is answered 408, and one that is too large 400, as over gRPC")
+  @Test("an incomplete body gets 408, and a body that is too large 400, as over gRPC")
   func bodies() async throws {
     try await run {
       $0.requestBodyTimeout = .milliseconds(300)
@@ -183,7 +183,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a request above the limit is refused in the same words over gRPC, REST and WebChannel")
+  @Test("a request above the limit gets the same error over gRPC, REST and WebChannel")
   func words() async throws {
     try await run { port in
       let size = (10 << 20) + 1
@@ -229,7 +229,7 @@ struct FirestoreRESTLimitTests {
     }
   }
 
-  @Test("a connection holds no more of bodies than its budget")
+  @Test("the bodies of a connection's requests stay within their limit")
   func budget() async throws {
     try await run {
       $0.http2.maximumBufferedRequestBytes = 50_000

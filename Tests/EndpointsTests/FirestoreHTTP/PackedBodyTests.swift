@@ -34,8 +34,10 @@ struct PackedBodyTests {
   }
 
   @Test(
-    "a compressed body is read as it is unpacked",
-    arguments: [("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate)])
+    "a compressed body is read like its plain form",
+    arguments: [
+      ("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate),
+    ])
   func unpacked(encoding: String, packing: CompressionAlgorithm) async throws {
     try await FirestoreTestServer.serving { server in
       for (id, text) in [("small", "x"), ("large", String(repeating: "x", count: 900_000))] {
@@ -55,7 +57,7 @@ struct PackedBodyTests {
     }
   }
 
-  @Test("requests go on behind compressed ones of the same connection, in order")
+  @Test("pipelined requests after a compressed one are served in order")
   func pipelined() async throws {
     try await FirestoreTestServer.serving { server in
       let connection = try await RawConnection.connect(port: server.server.firestorePort ?? 0)
@@ -72,7 +74,7 @@ struct PackedBodyTests {
     }
   }
 
-  @Test("a connection that ends before its body is unpacked holds it no longer, and those behind are served")
+  @Test("a disconnect releases a body that waits for decompression, and other bodies are served")
   func givenUp() async throws {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: 64 << 20)
@@ -99,7 +101,7 @@ struct PackedBodyTests {
     await echo.stop()
   }
 
-  @Test("what stands for more than the limit is refused as a body of that size is")
+  @Test("a body that decompresses beyond the limit gets the error of a large body")
   func bomb() async throws {
     try await FirestoreTestServer.serving { server in
       for bytes in [(10 << 20) + 1, 200 << 20] {
@@ -111,7 +113,7 @@ struct PackedBodyTests {
     }
   }
 
-  @Test("what cannot be unpacked is 400, and an encoding that there is not 415 with those that there are")
+  @Test("a corrupt body gets 400, an unsupported encoding 415 with the supported ones")
   func refused() async throws {
     try await FirestoreTestServer.serving { server in
       let packed = Packer.pack(Array("{}".utf8))

@@ -31,7 +31,7 @@ struct ProtoFiles {
   }
 
   /// Whether a declared type is a kind.
-  static func describes(_ type: String, _ kind: MessageShape.Kind) -> Bool {
+  static func describes(_ type: String, _ kind: MessageSchema.Kind) -> Bool {
     switch kind {
     case .int32: type == "int32"
     case .int64: type == "int64"

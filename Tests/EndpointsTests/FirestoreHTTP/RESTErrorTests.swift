@@ -7,7 +7,7 @@ import RealtimeModel
 import SwiftProtobuf
 import Testing
 
-@Suite("Errors of REST", .timeLimit(.minutes(10)))
+@Suite("REST errors", .timeLimit(.minutes(10)))
 struct RESTErrorTests {
   /// A request that is at fault.
   struct Fault: Sendable, CustomTestStringConvertible {
@@ -101,7 +101,7 @@ struct RESTErrorTests {
       Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = FirestoreTestServer.database }),
   ]
 
-  @Test("REST and gRPC agree on code and message of every fault", arguments: faults)
+  @Test("REST and gRPC return the same code and message", arguments: faults)
   func parity(fault: Fault) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])

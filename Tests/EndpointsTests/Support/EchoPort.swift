@@ -80,7 +80,7 @@ struct EchoPort {
         "Converse": .duplex { _, responder in EchoCall(responder, events) },
       ],
       oversized: { bytes in GRPCStatus(.invalidArgument, bytes.map { "\($0) bytes" } ?? "Too many bytes") })
-    let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), emulator: nil)
+    let http = FirestoreHTTPService(rest: FirestoreREST(methods: methods, log: log), handlers: [])
     let protocols = PortProtocols(
       http1: http.http1(limits),
       http2: PortProtocols.grpcStreams(methods, limits: limits, log: log, fallback: http.http2(limits)))

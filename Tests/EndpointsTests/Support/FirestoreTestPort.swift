@@ -23,8 +23,10 @@ struct FirestoreTestPort {
       store: store, policy: policy, options: .init(createsDatabases: true, lockWait: lockWait))
     let port = try await ListeningPort.bind(
       host: "127.0.0.1", port: 0,
-      protocols: .firestore(engine, authentication: .emulator, limits: limits, log: log), tls: nil,
-      limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
+      protocols: .firestore(
+        engine, authentication: .emulator, limits: limits, handlers: [FirestoreEmulator(engine, log: log)],
+        log: log),
+      tls: nil, limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
     let running = FirestoreTestPort(
       engine: engine, port: port, client: try await GRPCTestClient.connect(port: port.port))
     let result: Result<Void, any Error>

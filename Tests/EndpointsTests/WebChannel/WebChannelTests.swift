@@ -129,11 +129,11 @@ import Testing
   /// As over gRPC: what came before is committed and acknowledged, and nothing behind is applied.
   @Test func unreadableWritesFailInTheirTurn() async throws {
     try await port { port in
-      for unreadable in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
+      for invalidPayload in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
         let (client, _) = try await Client.handshake(
           port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
         _ = try await client.post(
-          [Client.set("a/before", "{}"), unreadable, Client.set("a/behind", "{}")], from: 1)
+          [Client.set("a/before", "{}"), invalidPayload, Client.set("a/behind", "{}")], from: 1)
         let back = try await client.open(after: 0)
         let arrays = try await back.arrays(until: "error").filter { !$0.text.contains("noop") }
         #expect(arrays.count == 3 && arrays[1].text.contains("commitTime"), "\(arrays.map(\.text))")

@@ -1,11 +1,11 @@
 // Looks over a file in the format of RocksDB's logs (write-ahead logs and manifests) for a damaged place with whole
 // records behind it.
 //
-// The format: blocks of 32 KiB, in each fragments of a record, one after the other:
-//   checksum (4), length (2), type (1: a whole record, 2: its first part, 3: a middle part, 4: its last), payload
-// Numbers are little-endian; the checksum covers type and payload. Less than seven bytes left in a block are zeros.
+// BlockLogFormat describes the format.
 // A write-ahead log's record begins with its sequence number (8) and the number of its changes (4); a manifest's is
 // described in ManifestRecord.
+
+import BlockLog
 
 /// What a scan found.
 struct LogScan {
@@ -24,8 +24,6 @@ struct LogScan {
   /// Of a manifest: the highest sequence number that had been given out when it was last written.
   private(set) var lastSequence: UInt64 = 0
 
-  private static let block = 32 << 10
-  private static let header = 7
   /// The damaged blocks that are looked through byte by byte for where records go on.
   private static let searchedBlocks = 8
 
@@ -46,7 +44,7 @@ struct LogScan {
   init(_ path: String, isManifest: Bool = false) throws {
     self.isManifest = isManifest
     let file = try InputFile(path)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: LogScan.block, alignment: 8)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: BlockLogFormat.blockBytes, alignment: 8)
     defer { buffer.deallocate() }
     var offset = 0
     while true {
@@ -54,7 +52,7 @@ struct LogScan {
       guard count > 0 else { break }
       scan(UnsafeRawBufferPointer(rebasing: buffer[..<count]), at: offset)
       offset += count
-      guard count == LogScan.block else { break }
+      guard count == BlockLogFormat.blockBytes else { break }
     }
     // A record without its end: the process stopped in the middle of it.
     if begun != nil { note(damageAt: offset, overruns: true) }
@@ -63,10 +61,10 @@ struct LogScan {
   /// Scans one block.
   private mutating func scan(_ block: UnsafeRawBufferPointer, at offset: Int) {
     var position = 0
-    while block.count - position >= LogScan.header {
+    while block.count - position >= BlockLogFormat.headerBytes {
       if let length = fragment(block, position) {
         take(block, position, length)
-        position += LogScan.header + length
+        position += BlockLogFormat.headerBytes + length
       } else {
         note(damageAt: offset + position, overruns: overruns(block, position))
         guard let next = next(in: block, after: position) else { return }
@@ -74,28 +72,29 @@ struct LogScan {
       }
     }
     // A short last block ends in the middle of a header.
-    if block.count < LogScan.block, position < block.count {
+    if block.count < BlockLogFormat.blockBytes, position < block.count {
       note(damageAt: offset + position, overruns: true)
     }
   }
 
   /// The length of the payload of a whole fragment; nil if there is none at a position.
   private func fragment(_ block: UnsafeRawBufferPointer, _ position: Int) -> Int? {
-    let length = LogScan.length(block, position)
-    let end = position + LogScan.header + length
-    guard end <= block.count, block[position + 6] != 0 else { return nil }
-    let stored = UInt32(littleEndian: block.loadUnaligned(fromByteOffset: position, as: UInt32.self))
-    let covered = UnsafeRawBufferPointer(rebasing: block[(position + 6)..<end])
-    return CRC32C.masked(covered) == stored ? length : nil
+    let header = LogScan.header(block, position)
+    let start = position + BlockLogFormat.headerBytes
+    let end = start + header.payloadBytes
+    guard end <= block.count, header.rawType != 0,
+      header.matches(UnsafeRawBufferPointer(rebasing: block[start..<end]))
+    else { return nil }
+    return header.payloadBytes
   }
 
-  private static func length(_ block: UnsafeRawBufferPointer, _ position: Int) -> Int {
-    Int(block[position + 4]) | Int(block[position + 5]) << 8
+  private static func header(_ block: UnsafeRawBufferPointer, _ position: Int) -> FragmentHeader {
+    FragmentHeader(UnsafeRawBufferPointer(rebasing: block[position...]))
   }
 
   private func overruns(_ block: UnsafeRawBufferPointer, _ position: Int) -> Bool {
-    block.count < LogScan.block
-      && position + LogScan.header + LogScan.length(block, position) > block.count
+    block.count < BlockLogFormat.blockBytes
+      && position + BlockLogFormat.headerBytes + LogScan.header(block, position).payloadBytes > block.count
   }
 
   /// Where a whole fragment begins behind a damaged place of a block; nil if none is found.
@@ -103,14 +102,14 @@ struct LogScan {
     guard searched < LogScan.searchedBlocks else { return nil }
     searched += 1
     return (position + 1..<block.count).first { candidate in
-      block.count - candidate >= LogScan.header && (1...4).contains(block[candidate + 6])
+      block.count - candidate >= BlockLogFormat.headerBytes && (1...4).contains(block[candidate + 6])
         && fragment(block, candidate) != nil
     }
   }
 
   /// Takes note of a whole fragment.
   private mutating func take(_ block: UnsafeRawBufferPointer, _ position: Int, _ length: Int) {
-    let start = position + LogScan.header
+    let start = position + BlockLogFormat.headerBytes
     let payload = UnsafeRawBufferPointer(rebasing: block[start..<(start + length)])
     switch block[position + 6] {
     case 1, 2: begun = Begun(isBehindDamage: damage != nil)

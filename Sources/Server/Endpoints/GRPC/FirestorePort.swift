@@ -1,15 +1,16 @@
 // The Firestore port put together: gRPC streams, and plain HTTP in both versions.
 
-public import FirestoreEngine
+package import FirestoreEngine
 import FirestoreModel
-public import Logging
+package import Logging
 import NIOCore
 
 extension PortProtocols {
-  /// What the Firestore port speaks: gRPC and plain HTTP over HTTP/2, plain HTTP over HTTP/1.1.
-  public static func firestore(
+  /// The protocols of the Firestore port: gRPC and plain HTTP over HTTP/2, plain HTTP over HTTP/1.1.
+  /// - Parameter handlers: handlers of further plain HTTP paths.
+  package static func firestore(
     _ engine: FirestoreEngine, authentication: FirestoreAuthentication, limits: PortLimits = PortLimits(),
-    log: Logger
+    handlers: [any FirestoreRouteHandler] = [], log: Logger
   ) -> PortProtocols {
     let limits = limits.admitting(engine.limits)
     let service = FirestoreService(engine: engine, authentication: authentication)
@@ -17,7 +18,7 @@ extension PortProtocols {
       rest: FirestoreREST(
         methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes,
         endTransaction: service.endTransaction(ofRefused:_:)),
-      emulator: authentication.isEmulator ? FirestoreEmulator(engine, log: log) : nil,
+      handlers: handlers,
       webChannel: WebChannelService(service, limits))
     return PortProtocols(
       http1: http.http1(limits),

@@ -402,7 +402,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     heldBytes = 0
     if let unpacking {
       self.unpacking = nil
-      connection.inflations.giveUp(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
+      connection.inflations.cancel(unpacking) { [connection] in _ = connection.hold(0, insteadOf: packed) }
     }
     connection.memory.release(takenBytes)
     takenBytes = 0

@@ -104,7 +104,7 @@ final class WebChannelConversation {
 
   /// Ends a back channel that nobody waits for any more.
   private func retireBackChannel() {
-    back?.retire()
+    back?.finishOrAbort()
     back = nil
   }
 
@@ -183,7 +183,7 @@ final class WebChannelConversation {
   private func receive(_ message: Result<ByteBuffer, UnreadableMessage>) {
     switch message {
     case .success(let message): stream?.receive(message)
-    case .failure(let unreadable): stream?.receive(unreadable)
+    case .failure(let invalidPayload): stream?.receive(invalidPayload)
     }
   }
 

@@ -1,0 +1,67 @@
+// The order of requests and responses of one HTTP connection, as a value.
+
+import Testing
+
+@testable import Endpoints
+
+@Suite("HTTP request state")
+struct HTTPRequestStateTests {
+  /// The state after a complete request.
+  private func served(closes: Bool = false) -> HTTPRequestState {
+    var state = HTTPRequestState()
+    state.beginRequest()
+    state.endRequest()
+    state.serve()
+    state.beginResponse(closes: closes)
+    return state
+  }
+
+  @Test("a connection continues with the next request after a complete exchange")
+  func nextRequest() {
+    var state = served()
+    state.finishResponse()
+    #expect(state.flushedResponse() == .nextRequest)
+    #expect(!state.hasRequest && !state.isResponding && !state.isLast)
+    state.beginRequest()
+    #expect(state.isReceiving && state.acceptsBody)
+  }
+
+  @Test("a request that demands the end of the connection is the last one")
+  func closing() {
+    var state = served(closes: true)
+    state.finishResponse()
+    #expect(state.flushedResponse() == .close)
+    #expect(state.isLast && state.isResponding)
+  }
+
+  @Test("a response before the end of the request's body ends the connection after a grace period")
+  func early() {
+    var state = HTTPRequestState()
+    state.beginRequest()
+    state.beginResponse(closes: false)
+    #expect(state.isLast && !state.acceptsBody)
+    state.finishResponse()
+    // The rest of the body arrives before the response was flushed: the client still has to read it.
+    state.endRequest()
+    #expect(state.flushedResponse() == .linger)
+    state.linger()
+    #expect(state.peerFinished(isAbandoned: false))
+  }
+
+  @Test("a half-close ends an idle connection, and one whose request cannot become complete")
+  func halfCloseBeforeResponse() {
+    var idle = HTTPRequestState()
+    #expect(idle.peerFinished(isAbandoned: false))
+    var receiving = HTTPRequestState()
+    receiving.beginRequest()
+    #expect(receiving.peerFinished(isAbandoned: false))
+  }
+
+  @Test("a half-close lets a pending response finish, unless no one waits for it", arguments: [false, true])
+  func halfCloseDuringResponse(isAbandoned: Bool) {
+    var state = served()
+    #expect(state.peerFinished(isAbandoned: isAbandoned) == isAbandoned)
+    state.finishResponse()
+    #expect(state.flushedResponse() == .close)
+  }
+}
