@@ -84,7 +84,8 @@ let package = Package(
     .systemLibrary(name: "CRocksDB", path: "Sources/Server/CRocksDB"),
     .systemLibrary(name: "CZlib", path: "Sources/Server/CZlib"),
     .systemLibrary(name: "CMalloc", path: "Sources/Server/CMalloc"),
-    module("EmbeddedStore", in: "Server", ["Locking", "OrderedStore", "CRocksDB"]),
+    module("BlockLog", in: "Server"),
+    module("EmbeddedStore", in: "Server", ["BlockLog", "Locking", "OrderedStore", "CRocksDB"]),
     module(
       "FirestoreEngine", in: "Server", ["JSON", "Locking", "OrderedStore", "FirestoreModel", "FirestoreWire"]),
     module(
@@ -93,7 +94,7 @@ let package = Package(
       "Endpoints", in: "Server",
       [
         "FirestoreEngine", "RealtimeEngine", "FirestoreModel", "FirestoreProtobuf", "FirestoreWire",
-        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "CZlib", nio("NIOCore"), nio("NIOPosix"),
+        "JSON", "RealtimeModel", "RealtimeWire", "GRPCFraming", "BlockLog", "CZlib", nio("NIOCore"), nio("NIOPosix"),
         nio("NIOHTTP1"), nio("NIOWebSocket"), nio("NIOConcurrencyHelpers"), http2, hpack, tls,
         protobuf, crypto, log,
       ]),
@@ -156,7 +157,9 @@ let package = Package(
     tests(
       of: "OrderedStore",
       ["Locking", "OrderedStore", "OrderedStoreConformance", "RandomModels", "StoreFixture"]),
-    tests(of: "EmbeddedStore", ["EmbeddedStore", "Locking", "OrderedStore", "OrderedStoreConformance"]),
+    tests(
+      of: "EmbeddedStore",
+      ["EmbeddedStore", "BlockLog", "Locking", "OrderedStore", "OrderedStoreConformance"]),
     tests(
       of: "FirestoreEngine",
       [
