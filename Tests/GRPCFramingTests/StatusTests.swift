@@ -35,16 +35,16 @@ struct StatusTests {
     for (letter, size) in [("x", 1), ("%", 3), ("\u{E9}", 6), ("\u{4E2D}", 9), ("\u{1F600}", 12)] {
       let most = GRPCStatus.maximumMessageBytes / size
       let whole = String(repeating: letter, count: most)
-      #expect(GRPCStatus.shortened(whole) == whole)
+      #expect(GRPCStatus.truncated(whole) == whole)
       for count in [most + 1, 2 * most, 30_000] {
-        let short = GRPCStatus.shortened(String(repeating: letter, count: count))
+        let short = GRPCStatus.truncated(String(repeating: letter, count: count))
         #expect(short == String(repeating: letter, count: (4_096 - 9) / size) + "\u{2026}")
         #expect(GRPCStatus.percentEncoded(short).utf8.count <= GRPCStatus.maximumMessageBytes)
       }
     }
     // One character of many marks.
     let marks = "e" + String(repeating: "\u{301}", count: 30_000)
-    #expect(GRPCStatus.percentEncoded(GRPCStatus.shortened(marks)).utf8.count <= 4_096)
+    #expect(GRPCStatus.percentEncoded(GRPCStatus.truncated(marks)).utf8.count <= 4_096)
   }
 
   @Test("However long a status is, its headers are less than 8 KiB, and less than a frame as they are packed")

@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import RealtimeWire

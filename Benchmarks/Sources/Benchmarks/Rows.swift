@@ -1,6 +1,7 @@
-// Every promise that is measured, beside its reference and its goal (docs/benchmarks.md says what each does).
+// The rows of the benchmark tables: every measured promise, with its reference and its goal (see
+// docs/benchmarks.md).
 
-/// All rows; those that take long with so many documents and listeners of Cloud Firestore.
+/// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
 func rows(documents: Int, listeners: Int) -> [Row] {
   firestoreRows + parsingRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
@@ -65,7 +66,7 @@ private let realtimeRows = [
     reference: { try await bareAppendLatency($0, perSecond: 1000) }),
 ]
 
-/// They share one database of so many documents, which the first of them loads.
+/// The rows share one database of this number of documents, which the first row loads.
 private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
   let many = grouped(Double(documents))
   let waiting = grouped(Double(listeners))
@@ -90,8 +91,8 @@ private func longFirestoreRows(documents: Int, listeners: Int) -> [Row] {
     Row(
       "durable commits beside \(waiting) idle listeners / beside one", goal: "0.83", unit: "documents/s",
       in: .firestore, mostRounds: 3,
-      measure: { try await commitsBesideListeners($0, documents: documents, listeners: listeners) },
-      reference: { try await commitsBesideListeners($0, documents: documents, listeners: 1) }),
+      measure: { try await commitsWithIdleListeners($0, documents: documents, listeners: listeners) },
+      reference: { try await commitsWithIdleListeners($0, documents: documents, listeners: 1) }),
     Row(
       ["start to first answer, \(many) documents / empty directory", "the same, memory when idle"],
       goals: ["", ""], units: ["ms", "MiB"], in: .firestore,
@@ -116,8 +117,8 @@ private let longRealtimeRows = [
     reference: { try await bareConnectionStorm($0, connections: 10_000) }),
   Row(
     "writes with 18,800 listeners elsewhere / with one", goal: "0.83", unit: "writes/s", in: .realtime,
-    measure: { try await writesBesideListeners($0, listeners: 18_800) },
-    reference: { try await writesBesideListeners($0, listeners: 1) }),
+    measure: { try await writesWithOtherListeners($0, listeners: 18_800) },
+    reference: { try await writesWithOtherListeners($0, listeners: 1) }),
   Row(
     [
       "resume of a listen on 50,000 children of which one changed: bytes sent / of a listen without hashes",

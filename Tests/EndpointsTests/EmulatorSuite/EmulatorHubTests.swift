@@ -1,6 +1,7 @@
 // The emulator hub, at which tools and test libraries look up the emulators.
 
 import HearthServer
+import JSON
 import RealtimeModel
 import Testing
 

@@ -3,6 +3,7 @@
 import FirestoreProtobuf
 import Foundation
 import HearthServer
+import JSON
 import RealtimeModel
 import Testing
 

@@ -2,6 +2,7 @@
 
 import FirestoreProtobuf
 import HearthServer
+import JSON
 import RealtimeModel
 import SwiftProtobuf
 import Testing

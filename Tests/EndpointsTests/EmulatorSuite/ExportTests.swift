@@ -5,6 +5,7 @@ import FirestoreModel
 import FirestoreProtobuf
 import Foundation
 import HearthServer
+import JSON
 import RandomModels
 import RealtimeModel
 import Testing

@@ -66,7 +66,7 @@ struct LargeExportTests {
 
     // The error names a single rejected document.
     let small = try MemoryStore(StoreOptions())
-    let limited = Self.engine(small) { $0.indexEntries = 100 }
+    let limited = Self.engine(small) { $0.maximumIndexEntries = 100 }
     do {
       try await EmulatorExports(engine: limited).importDatabase(overall, into: Self.database)
       Issue.record("it was imported")

@@ -4,6 +4,7 @@ import FirestoreModel
 import FirestoreProtobuf
 import FirestoreWire
 import Foundation
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel

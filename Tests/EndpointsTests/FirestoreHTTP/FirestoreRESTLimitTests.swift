@@ -3,6 +3,7 @@
 import Endpoints
 import FirestoreProtobuf
 import GRPCFraming
+import JSON
 import NIOCore
 import NIOHTTP1
 import OrderedStore

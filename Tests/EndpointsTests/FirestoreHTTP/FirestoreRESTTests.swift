@@ -1,6 +1,7 @@
 // Every path of Firestore's REST interface, over real sockets.
 
 import HearthServer
+import JSON
 import NIOHTTP1
 import RealtimeModel
 import Testing

@@ -1,6 +1,7 @@
 // Sends one REST request over a new connection, and parses the response.
 
 import HearthServer
+import JSON
 import NIOCore
 import NIOSSL
 import RealtimeModel

@@ -200,12 +200,15 @@ struct LimitTests {
     LimitCase(
       "index entries", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        ["a": .array((0..<(EngineLimits.standard.indexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })]
+        [
+          "a": .array(
+            (0..<(EngineLimits.standard.maximumIndexEntries / 2 - 1 + $0)).map { .integer(Int64($0)) })
+        ]
       }),
     LimitCase(
       "index entries of many fields", "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       fields: {
-        MapValue((0..<(EngineLimits.standard.indexEntries / 2 + $0)).map { ("f\($0)", 1) })
+        MapValue((0..<(EngineLimits.standard.maximumIndexEntries / 2 + $0)).map { ("f\($0)", 1) })
       }),
     LimitCase(
       "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",

@@ -8,6 +8,7 @@ import FirestoreWire
 import Foundation
 import GRPCFraming
 import HearthServer
+import JSON
 import RealtimeModel
 import SwiftProtobuf
 import Testing
@@ -27,10 +28,10 @@ struct RaisedLimitTests {
     configuration.limits.firestore.data.inequalityFields = 100
     configuration.limits.firestore.data.aggregations = 100
     configuration.limits.firestore.data.nearestNeighbours = 10_000
-    configuration.limits.firestore.requestBytes = 16 << 20
-    configuration.limits.firestore.indexEntries = 200_000
-    configuration.limits.firestore.indexEntryBytes = 16_384
-    configuration.limits.firestore.indexEntriesBytes = 16 << 20
+    configuration.limits.firestore.maximumRequestBytes = 16 << 20
+    configuration.limits.firestore.maximumIndexEntries = 200_000
+    configuration.limits.firestore.maximumIndexEntryBytes = 16_384
+    configuration.limits.firestore.maximumIndexEntriesBytes = 16 << 20
   }
 
   static let cases: [LimitCase] = [

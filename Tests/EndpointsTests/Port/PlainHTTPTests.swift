@@ -1,6 +1,7 @@
 // The Firestore port's answers to plain HTTP/1.1.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 

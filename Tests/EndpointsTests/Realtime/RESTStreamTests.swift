@@ -1,6 +1,7 @@
-// Imports and exports of complete databases over REST: bodies that are written while they arrive, and responses that
-// are sent while they are read.
+// Tests imports and exports of databases over REST: bodies written while they arrive, responses sent while
+// they are read.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeEngine
@@ -11,7 +12,7 @@ import Testing
 
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
-  /// Limits at which small bodies are streamed.
+  /// Limits at which small bodies use the code for large ones.
   private var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits()
     limits.arrivingBodyBytes = 1_000
@@ -31,7 +32,8 @@ struct RESTStreamTests {
 
   private func text(_ node: Node) -> String { String(decoding: node.json(.export), as: UTF8.self) }
 
-  @Test("a database is imported and exported, with a length and in chunks", arguments: [false, true])
+  @Test(
+    "a complete database is imported and exported, with a length and in chunks", arguments: [false, true])
   func wholeDatabase(isChunked: Bool) async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let node = tree(1_500)
@@ -70,7 +72,7 @@ struct RESTStreamTests {
     }
   }
 
-  /// Creates a value that exceeds one chunk of a response.
+  /// Writes a value that is larger than one chunk of a response.
   private func fill(_ server: RealtimeTestServer) async throws {
     let database = try await server.engine.database("127")
     let text = String(repeating: "x", count: 100_000)
@@ -79,7 +81,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a HEAD of a large value has no body, and the next request is served")
+  @Test("the response to HEAD of a large value has no body, and the next request is answered")
   func head() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
@@ -98,8 +100,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("over HTTP/1.0 the end of the connection ends the response")
-  func oldVersion() async throws {
+  @Test("over HTTP/1.0 the end of the connection ends a response, also with keep-alive")
+  func http10() async throws {
     try await RealtimeTestServer.run { server in
       try await fill(server)
       for (target, count) in [("/fat.json", 200_015), ("/fat/a.json", 100_002), ("/none.json", 4)] {
@@ -114,7 +116,7 @@ struct RESTStreamTests {
   }
 
   @Test(
-    "a body that is written while it arrives stores the same value, also with repeated names",
+    "streaming a body stores the same as parsing it at once, also with repeated names",
     arguments: [
       #"{"p":{"a":1,"a":null,".priority":5},"r":1}"#,
       #"{"p":{"a":1,"b":2,"a":null,".priority":5}}"#,
@@ -135,7 +137,7 @@ struct RESTStreamTests {
       }
       var whole = try await server.rest("GET", "/whole.json?format=export").body
       #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
-      // A priority of an empty location would appear with a later value.
+      // A priority of an empty location would show after the location gets a value.
       for place in ["streamed", "whole"] {
         #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
       }
@@ -144,7 +146,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a file in a form is written like the body of a PUT, whatever its size and path")
+  @Test("a file in a form is written like the body of a PUT, small or large, at a path and at the root")
   func form() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let type = "Content-Type: multipart/form-data; boundary=----f1"
@@ -173,19 +175,19 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a form may arrive in chunks of any size")
-  func formInChunks() throws {
+  @Test("a form is parsed alike from chunks of any size")
+  func formInPieces() throws {
     let file = "\r\n-\r\n--b-\r\n{}\r\n--"
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
     for size in 1...text.count {
-      guard var form = FormFileReader(contentType: "multipart/form-data; boundary=\"b0\"") else {
+      guard var form = FormFile(contentType: "multipart/form-data; boundary=\"b0\"") else {
         Issue.record("the type was not taken")
         return
       }
       var rest = text[...]
       var taken: [UInt8] = []
       while !rest.isEmpty {
-        taken += try form.read(Array(rest.prefix(size)))
+        taken += try form.take(Array(rest.prefix(size)))
         rest = rest.dropFirst(size)
       }
       try form.finish()
@@ -193,7 +195,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("a value above the write limit is rejected unless the request is an import")
+  @Test("a body above the limit of a write has to be declared as an import, or is rejected")
   func limit() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(1_500))
@@ -207,7 +209,7 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("an invalid body gets an error with its position immediately, and nothing of it is stored")
+  @Test("a body that becomes invalid is answered immediately with the position, and nothing of it is stored")
   func invalidBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
@@ -219,8 +221,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("an interrupted body changes nothing")
-  func interruptedBody() async throws {
+  @Test("an incomplete body leaves the existing value")
+  func incompleteBody() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       _ = try await server.rest("PUT", "/a.json", body: "1")
       let body = text(tree(500))
@@ -235,7 +237,9 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("during an import others can write; listeners receive it, and pipelined requests follow it")
+  @Test(
+    "listeners are notified of an import, other clients write meanwhile, and later requests are answered after it"
+  )
   func concurrentWrites() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let body = text(tree(500))
@@ -253,8 +257,8 @@ struct RESTStreamTests {
     }
   }
 
-  @Test("an unread export is cancelled, and its state is released")
-  func unread() async throws {
+  @Test("an unread export is abandoned, and its pinned state is released")
+  func unreadExport() async throws {
     var port = PortLimits()
     port.answerTimeout = .milliseconds(300)
     try await RealtimeTestServer.run(port: port) { server in
@@ -269,7 +273,7 @@ struct RESTStreamTests {
       try await client.send("GET /.json?format=export HTTP/1.1\r\nHost: \(server.host)\r\n\r\n")
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await client.channel.setOption(.autoRead, value: true).get()
-      // The connection ends without the end of the response.
+      // The response ends, and is incomplete.
       #expect(!String(decoding: await client.readToEnd().suffix(5), as: UTF8.self).hasSuffix("0\r\n\r\n"))
       let after = try await server.rest("GET", "/fat/3.json")
       #expect(after.status == 200, "\(after.body.prefix(200))")

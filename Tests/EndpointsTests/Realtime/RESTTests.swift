@@ -1,4 +1,5 @@
 import Endpoints
+import JSON
 import NIOCore
 import RealtimeEngine
 import RealtimeModel
@@ -6,7 +7,7 @@ import Testing
 
 @Suite("Realtime Database over REST", .timeLimit(.minutes(10)))
 struct RESTTests {
-  /// A request and its expected response.
+  /// One request with its expected response.
   struct Exchange: Sendable {
     var method: String
     var target: String
@@ -46,7 +47,7 @@ struct RESTTests {
 
   private static func error(_ text: String) -> String { "{\n  \"error\" : \"\(text)\"\n}\n" }
 
-  @Test("each method has its effect and Firebase's response")
+  @Test("each method has its effect and Firebase's response body")
   func methods() async throws {
     try await play([
       .init("GET", "/a.json", is: 200, "null"),
@@ -66,7 +67,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("an update with an empty key is rejected and changes nothing")
+  @Test("an update with an empty key is rejected, and leaves the location unchanged")
   func emptyUpdateKeys() async throws {
     func refused(_ column: Int) -> String {
       Self.error(
@@ -86,7 +87,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a POST creates a push id and returns it")
+  @Test("a post generates a push ID and returns it")
   func post() async throws {
     try await RealtimeTestServer.run { server in
       var names: [String] = []
@@ -99,7 +100,7 @@ struct RESTTests {
     }
   }
 
-  @Test("priorities and server values are written; only format=export returns priorities")
+  @Test("priorities and server values are written; plain output omits priorities, export shows them")
   func exportFormat() async throws {
     try await play([
       .init(
@@ -115,8 +116,8 @@ struct RESTTests {
     ])
   }
 
-  @Test("a shallow read accepts an unquoted key, also one that looks like a number")
-  func unquotedKeys() async throws {
+  @Test("a shallow read accepts an unquoted key, also one that looks like a number or boolean")
+  func bareKeys() async throws {
     let read = "/l.json?shallow=true"
     try await play([
       .init(
@@ -132,14 +133,14 @@ struct RESTTests {
       .init("GET", "\(read)&endBefore=12", is: 200, #"{"-5":true,"7":true}"#),
       .init("GET", "\(read)&equalTo=12", is: 200, #"{"12":true}"#),
       .init("GET", "\(read)&startAfter=%2212%22&limitToFirst=1", is: 200, #"{"1e5":true}"#),
-      // A value without a key. It is rejected if the request orders by value.
+      // Without a key, or where the request orders by a value, it is a value.
       .init("GET", "\(read)&startAfter=1.5", is: 400),
       .init("GET", "\(read)&orderBy=%22$key%22&startAfter=12", is: 400),
       .init("GET", "/l.json?orderBy=%22$key%22&startAfter=12", is: 400),
     ])
   }
 
-  @Test("print, shallow, callback and download change the output")
+  @Test("print, shallow, callback and download shape the output")
   func output() async throws {
     try await play([
       .init("PUT", "/a.json?print=silent", #"{"x":{"y":1},"z":2}"#, is: 204, ""),
@@ -195,8 +196,8 @@ struct RESTTests {
     }
   }
 
-  @Test("invalid queries get Firebase's errors")
-  func invalidQueries() async throws {
+  @Test("invalid queries are rejected with Firebase's messages")
+  func badQueries() async throws {
     let missing = Self.error("orderBy must be defined when other query parameters are defined")
     try await play([
       .init("GET", "/q.json?limitToFirst=1", is: 400, missing),
@@ -234,7 +235,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("ETags are value hashes or null_etag, and conditions apply to reads and writes")
+  @Test("ETags: the hash of the value, null_etag for an empty location, conditional reads and writes")
   func etags() async throws {
     try await RealtimeTestServer.run { server in
       let absent = try await server.rest("GET", "/e.json", headers: ["X-Firebase-ETag: true"])
@@ -269,8 +270,8 @@ struct RESTTests {
     }
   }
 
-  @Test("invalid paths, keys and bodies get Firebase's errors")
-  func invalidInput() async throws {
+  @Test("invalid paths, keys and bodies are rejected with Firebase's messages")
+  func badInput() async throws {
     let path = Self.error("Invalid path: Invalid token in path")
     let json = Self.error("Invalid data; couldn't parse JSON object, array, or value.")
     let key =
@@ -300,7 +301,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a database without open rules returns 401 to anonymous clients")
+  @Test("a database without public access answers anonymous requests with 401")
   func unauthenticated() async throws {
     let denied = Self.error("Permission denied")
     try await play(
@@ -318,7 +319,7 @@ struct RESTTests {
       ], policy: ProductionPolicy(), authentication: .refuseAll)
   }
 
-  @Test("the emulator's owner token works in a header and a parameter, and may act as a user")
+  @Test("the emulator's owner is recognized by header and by parameter, and may act as another user")
   func credentials() async throws {
     try await play(
       [
@@ -333,7 +334,7 @@ struct RESTTests {
       ], policy: ProductionPolicy())
   }
 
-  @Test("with open rules, databases are listed without a credential")
+  @Test("with public access, listing the databases needs no credentials")
   func databases() async throws {
     try await play([
       .init("PUT", "/a.json", "1"),
@@ -343,7 +344,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("scripts of any origin may send requests, and preflights list the methods")
+  @Test("scripts of any origin may send requests, and preflights get the allowed methods")
   func crossOrigin() async throws {
     try await RealtimeTestServer.run { server in
       let answer = try await server.rest(
@@ -390,7 +391,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a value above the response limit is an error, and the WebSocket stays open")
+  @Test("a value too large for a response is rejected; a socket stays open")
   func largeAnswer() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.responseBytes = 1000
@@ -410,7 +411,7 @@ struct RESTTests {
     }
   }
 
-  @Test("a body above the limit is rejected without being stored")
+  @Test("a body beyond the limit is rejected without being buffered")
   func largeBody() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.restWriteBytes = 1000
@@ -425,7 +426,7 @@ struct RESTTests {
 }
 
 extension String {
-  /// The parts between the occurrences of a separator.
+  /// The parts between occurrences of a separator.
   fileprivate func components(separatedBy separator: String) -> [Substring] {
     var parts: [Substring] = []
     var rest = self[...]

@@ -1,12 +1,12 @@
-// WebSockets that send what is no message: pings without end, pieces with nothing in them.
+// Tests WebSockets that send frames without content: endless pings and empty fragments.
 
 import Testing
 
 @testable import Endpoints
 
-@Suite("Floods over WebSocket", .timeLimit(.minutes(5)))
+@Suite("WebSocket floods", .timeLimit(.minutes(5)))
 struct SocketFloodTests {
-  /// Time brings nothing, so that a slow machine forgives no more than a fast one.
+  /// Credit is not refilled by time, so that a slow machine forgives no more than a fast one.
   private func withServer(_ body: (RealtimeTestServer) async throws -> Void) async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.socketCredit = PeerCreditLimits(initial: 100, perSecond: 0, maximum: 100)
@@ -14,7 +14,7 @@ struct SocketFloodTests {
   }
 
   private func expectEnd(_ socket: RawSocket, _ flood: [UInt8]) async throws {
-    // The connection may go while the flood is still being written.
+    // The connection may close while the flood is still being written.
     try? await socket.client.send(flood)
     while true {
       let frame = try await socket.readFrame()
@@ -36,7 +36,7 @@ struct SocketFloodTests {
     }
   }
 
-  @Test("pieces with nothing in them end the connection, pieces of a byte do not")
+  @Test("empty frames end the connection, frames of one byte do not")
   func emptyPieces() async throws {
     try await withServer { server in
       let socket = try await RawSocket.open(server)
@@ -55,7 +55,7 @@ struct SocketFloodTests {
     }
   }
 
-  @Test("who asks for something may ping as often")
+  @Test("a client may send as many pings as requests")
   func pingsBetween() async throws {
     try await withServer { server in
       let socket = try await RawSocket.open(server)

@@ -1,4 +1,4 @@
-// Requests for unknown databases that are rejected or only read. They create nothing on disk or in memory.
+// Tests that names that are only read, or whose writes are rejected, leave no state on disk or in memory.
 
 import EmbeddedStore
 import FirestoreProtobuf
@@ -41,7 +41,7 @@ struct UnknownNameTests {
     #expect(try await eventually { server.engine.openCount == 0 }, "\(server.engine.openCount) are open")
   }
 
-  @Test("rejected REST requests for thousands of names create no database, on disk or in memory")
+  @Test("rejected REST requests with thousands of names leave no database, on disk or in memory")
   func rest() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       let requests = (0..<Self.count).map { index -> (String, String, String) in
@@ -59,7 +59,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("rejected WebSocket requests for thousands of names create no database")
+  @Test("sockets to thousands of names with rejected requests leave no database")
   func sockets() async throws {
     try await RealtimeTestServer.run(policy: ProductionPolicy(), authentication: .refuseAll) { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -87,7 +87,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("an emulator creates a database with its first write, not with a read or an invalid request")
+  @Test("an emulator creates a database with its first write, not with reads or invalid requests")
   func emulator() async throws {
     try await RealtimeTestServer.run { server in
       let requests = (0..<300).map { index -> (String, String, String) in
@@ -110,7 +110,7 @@ struct UnknownNameTests {
           #"{"r":2,"b":{"s":"datastale","d":"Transaction hash does not match"}}"#,
         ])
       #expect(try await server.store.databaseNames() == [])
-      // A listener from before the creation receives the writes in order.
+      // A listen before the creation receives all later changes, in order.
       try await socket.play(
         [
           #"{"r":3,"a":"g","b":{"p":"/x","q":{}}}"#, #"{"r":4,"a":"p","b":{"p":"/x","d":1}}"#,
@@ -126,7 +126,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("concurrent first writes to a name create one database", arguments: 0..<5)
+  @Test("concurrent first writers of a name end up in one database", arguments: 0..<5)
   func race(round: Int) async throws {
     try await RealtimeTestServer.run { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -144,7 +144,7 @@ struct UnknownNameTests {
     }
   }
 
-  @Test("without --emulator rejected calls create no database")
+  @Test("without --emulator no rejected call over gRPC or REST leaves a database in the directory")
   func production() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -169,7 +169,7 @@ struct UnknownNameTests {
       listen.database = "projects/l\(index)/databases/d"
       listen.addTarget.documents.documents = [listen.database + "/documents/a/b"]
       let call = try await running.client.open("Listen", metadata: metadata)
-      // The call may be rejected by its head, before the message is sent.
+      // It is rejected by its head, maybe before the message is sent.
       try? await call.send(listen, endStream: true)
       #expect(try await call.status().code == .unauthenticated)
     }

@@ -1,4 +1,4 @@
-// Clients that do not read their responses, and clients that half-close before their responses.
+// Tests clients that do not read their responses, and clients that half-close before they are answered.
 
 import Endpoints
 import NIOConcurrencyHelpers
@@ -22,7 +22,7 @@ private final class CountingPolicy: AccessPolicy {
 struct UnreadRESTResponseTests {
   private func fill(_ server: RealtimeTestServer, _ bytes: Int) async throws {
     let database = try await server.engine.database("default-ns")
-    // A string has at most ten megabytes.
+    // A string is limited to ten megabytes.
     let piece = min(bytes, 8 << 20)
     let text = String(repeating: "x", count: piece)
     guard bytes > piece else {
@@ -34,7 +34,7 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("a pipelined request waits until the previous response was flushed")
+  @Test("a pipelined request waits until the previous response is flushed, and all are answered in the end")
   func pipelined() async throws {
     let policy = CountingPolicy()
     try await RealtimeTestServer.run(policy: policy) { server in
@@ -45,7 +45,7 @@ struct UnreadRESTResponseTests {
       let get = "GET /fat.json HTTP/1.1\r\nHost: h\r\n"
       try await client.send(
         String(repeating: get + "\r\n", count: count - 1) + get + "Connection: close\r\n\r\n")
-      // The kernel's buffers take some megabytes; then writing stops.
+      // The kernel's buffers hold some megabytes; then progress stops.
       #expect(try await eventually { policy.reads.withLockedValue { $0 } > 0 })
       let other = try await RawClient.connect(server.port.port)
       let last = try await standstill(of: { policy.reads.withLockedValue { $0 } }) {
@@ -63,7 +63,7 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("only a client that does not read its response is disconnected")
+  @Test("a client that reads nothing of a response is disconnected, and no other")
   func deadline() async throws {
     var port = PortLimits()
     port.answerTimeout = .milliseconds(500)
@@ -77,21 +77,21 @@ struct UnreadRESTResponseTests {
       #expect(try await eventually { server.port.connectionCount == 1 })
       try await other.send("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1")
       #expect(try await other.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
-      // The port still accepts connections.
+      // The port still accepts.
       #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "1")
       await client.close()
       await other.close()
     }
   }
 
-  @Test("over HTTP/2 a connection with too many unread responses gets errors until it reads")
+  @Test("over HTTP/2 a connection with too many unread bytes has further requests rejected until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
     try await RealtimeTestServer.run(limits: limits) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
-      // The window of its stream is used up by then.
+      // The window of its stream is exhausted by then.
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
@@ -111,7 +111,7 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("over HTTP/2 an unread stream is reset, and its connection stays open")
+  @Test("over HTTP/2 an unread stream is reset, and its connection continues")
   func deadlineOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionAnswerBytes = 1 << 20
@@ -123,7 +123,7 @@ struct UnreadRESTResponseTests {
       let first = try await client.request(.GET, "/fat.json", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send("", end: true)
-      // The limit is exceeded first. Then the unread response is cancelled.
+      // First the budget is exceeded, then the deadline.
       for expected in ["503", "200"] {
         #expect(
           try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
@@ -132,7 +132,8 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("a half-closed client gets all responses and is then disconnected", arguments: [1, 2, 20])
+  @Test(
+    "after a half-close all requests are answered, and then the connection closes", arguments: [1, 2, 20])
   func halfClosed(count: Int) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
@@ -146,7 +147,7 @@ struct UnreadRESTResponseTests {
   }
 
   @Test(
-    "a half-closed client without a request, or with a lasting one, is disconnected",
+    "a half-closed client without requests, or with an open-ended one, is disconnected",
     arguments: [
       ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
       ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),
@@ -157,13 +158,13 @@ struct UnreadRESTResponseTests {
         #""t":"h""#
       ),
     ] as [(String, String?)], [false, true])
-  func halfClosedForNothing(_ asked: (request: String, beginning: String?), later: Bool) async throws {
+  func halfClosedWithoutRequests(_ asked: (request: String, beginning: String?), later: Bool) async throws {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
       if !asked.request.isEmpty { try await client.send(asked.request) }
-      // Immediately, or after a stream began and other requests got responses.
+      // Either immediately, or after a stream has begun and others have been answered.
       if later {
         if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
         #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
@@ -177,7 +178,7 @@ struct UnreadRESTResponseTests {
 }
 
 extension String {
-  /// The number of occurrences of a string.
+  /// The number of occurrences of another string.
   fileprivate func components(of text: String) -> Int {
     split(separator: text, omittingEmptySubsequences: false).count - 1
   }

@@ -3,6 +3,7 @@
 import FirestoreEngine
 import FirestoreModel
 import FirestoreProtobuf
+import Locking
 import OrderedStore
 
 /// A port on a real socket, and its store's time.

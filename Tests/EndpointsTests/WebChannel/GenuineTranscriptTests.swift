@@ -2,6 +2,7 @@
 
 import FirestoreProtobuf
 import Foundation
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeModel

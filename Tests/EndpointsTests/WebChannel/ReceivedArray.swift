@@ -1,5 +1,6 @@
 // What a client reads from a back channel's bytes.
 
+import JSON
 import NIOCore
 import RealtimeModel
 

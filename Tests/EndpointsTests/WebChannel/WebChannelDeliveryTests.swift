@@ -1,6 +1,7 @@
 // Random sessions over a network that loses, repeats and overtakes requests and cuts answers anywhere: each message and
 // each array arrives exactly once, in order.
 
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel

@@ -1,5 +1,6 @@
 // Frames: their length is in UTF-16 units, whatever they hold, and no write can end within a character.
 
+import JSON
 import NIOCore
 import RandomModels
 import RealtimeModel

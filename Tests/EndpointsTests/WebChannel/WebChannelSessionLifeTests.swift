@@ -1,6 +1,7 @@
 // How sessions begin and end over sockets, what they are bounded by, and what every answer carries.
 
 import Foundation
+import JSON
 import NIOCore
 import NIOHTTP1
 import OrderedStore

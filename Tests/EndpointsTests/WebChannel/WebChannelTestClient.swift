@@ -1,6 +1,7 @@
 // A client of WebChannel that shows each request's answer as it came: over plain sockets, a connection for each request.
 
 import Foundation
+import JSON
 import NIOCore
 import NIOSSL
 import RealtimeModel

@@ -1,5 +1,6 @@
 // WebChannel over sockets: what the two streams say to a browser, and what keeps a session in order.
 
+import JSON
 import NIOCore
 import OrderedStore
 import RealtimeModel

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// The README's program: it compiles here as it stands there, but for `@main`, of which a test can have none.
+// The README's program. It compiles here unchanged, except for `@main`, which a test target cannot have.
 
 import Foundation
 import Testing
@@ -27,8 +27,9 @@ struct Tasks {
 }
 // README ends
 
-@Suite struct ReadmeTests {
-  @Test func theProgramOfTheReadmeIsTheOneThatCompiles() throws {
+@Suite("README") struct ReadmeTests {
+  @Test("the README's program equals the one in this file")
+  func readmeProgram() throws {
     let file = URL(fileURLWithPath: #filePath)
     let root = file.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

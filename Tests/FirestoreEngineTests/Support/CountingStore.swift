@@ -1,38 +1,38 @@
-// A store that counts the rows that are read from it: what an operation costs, whatever the time it takes. It refuses
-// commits if it is told to.
+// A store that counts the rows read, so that tests check costs instead of times. It also rejects commits on
+// request.
 
 import OrderedStore
 
 @testable import FirestoreEngine
 
-/// Counts rows looked up and rows visited by scans, in all databases of a store.
+/// Counts the rows that lookups and scans read, in all databases of a store.
 final class CountingStore: OrderedStore {
   private let base: any OrderedStore
   private let rows = Guarded(0)
   private let largest = Guarded(0)
-  private let act = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
+  private let countAction = Guarded<(rows: Int, action: @Sendable () -> Void)?>(nil)
 
-  private let refusals = Guarded((left: 0, after: 0))
+  private let rejections = Guarded((left: 0, after: 0))
 
   init(_ base: any OrderedStore) { self.base = base }
 
-  /// Refuses so many of the next commits, as a store does for which too many wait already.
-  /// - Parameter after: how many go through before.
-  func refuse(_ count: Int, after: Int = 0) { refusals.withLock { $0 = (count, after) } }
+  /// Rejects the next `count` commits, as an overloaded store does.
+  /// - Parameter after: The number of commits that succeed before.
+  func rejectCommits(_ count: Int, after: Int = 0) { rejections.withLock { $0 = (count, after) } }
 
-  fileprivate func refusesNext() -> Bool {
-    refusals.withLock { refusals in
-      if refusals.after > 0 {
-        refusals.after -= 1
+  fileprivate func rejectsNext() -> Bool {
+    rejections.withLock { rejections in
+      if rejections.after > 0 {
+        rejections.after -= 1
         return false
       }
-      guard refusals.left > 0 else { return false }
-      refusals.left -= 1
+      guard rejections.left > 0 else { return false }
+      rejections.left -= 1
       return true
     }
   }
 
-  /// The rows read since the last call.
+  /// Returns and clears the count of rows read.
   func takeCount() -> Int {
     rows.withLock { rows in
       defer { rows = 0 }
@@ -40,7 +40,7 @@ final class CountingStore: OrderedStore {
     }
   }
 
-  /// The rows of the largest single read since the last call.
+  /// Returns and clears the largest number of rows in one read.
   func takeLargest() -> Int {
     largest.withLock { largest in
       defer { largest = 0 }
@@ -48,9 +48,9 @@ final class CountingStore: OrderedStore {
     }
   }
 
-  /// Does something once, as soon as so many rows were read since they were taken.
+  /// Runs an action once, as soon as the count reaches `rows`.
   func once(_ rows: Int, _ action: @escaping @Sendable () -> Void) {
-    act.withLock { $0 = (rows, action) }
+    countAction.withLock { $0 = (rows, action) }
   }
 
   fileprivate func note(_ count: Int) {
@@ -59,9 +59,9 @@ final class CountingStore: OrderedStore {
       return rows
     }
     largest.withLock { $0 = max($0, count) }
-    let action = act.withLock { act -> (@Sendable () -> Void)? in
-      guard let due = act, due.rows <= sum else { return nil }
-      act = nil
+    let action = countAction.withLock { countAction -> (@Sendable () -> Void)? in
+      guard let due = countAction, due.rows <= sum else { return nil }
+      countAction = nil
       return due.action
     }
     action?()
@@ -106,7 +106,7 @@ private final class CountingDatabase: OrderedDatabase {
     validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void
   ) {
-    if store.refusesNext() { return completion(.failure(StoreError.unavailable("too many calls wait"))) }
+    if store.rejectsNext() { return completion(.failure(StoreError.unavailable("too many calls wait"))) }
     base.execute(validating: reads, body, completion: completion)
   }
 
@@ -127,10 +127,10 @@ private final class CountingDatabase: OrderedDatabase {
   }
 }
 
-/// Counts the rows that a view is asked for, and the keys that it goes over unseen where it says so.
+/// Counts lookups, rows visited, and hidden keys that a scan skips.
 final class CountingView: ReadView {
   private let view: any ReadView
-  /// Rows that scans visited, and rows that were looked up by key.
+  /// Rows that scans visited, and rows looked up by key.
   private(set) var visited = 0
   private(set) var lookedUp = 0
 

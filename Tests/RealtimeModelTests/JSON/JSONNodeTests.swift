@@ -1,3 +1,5 @@
+import JSON
+import RandomModels
 import RealtimeModel
 import Testing
 
@@ -130,7 +132,7 @@ struct JSONNodeTests {
 
   @Test("random trees survive export and import unchanged")
   func roundTrip() throws {
-    var random = JSONRandom(seed: 7)
+    var random = RandomJSON(seed: 7)
     for _ in 0..<1000 {
       let tree = random.tree()
       #expect(try Node(json: tree.json()) == tree)
@@ -141,7 +143,7 @@ struct JSONNodeTests {
   }
 }
 
-extension JSONRandom {
+extension RandomJSON {
   mutating func key() -> ChildKey {
     switch below(4) {
     case 0: return ChildKey(String(below(8)))

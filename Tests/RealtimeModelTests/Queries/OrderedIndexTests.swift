@@ -27,12 +27,12 @@ struct OrderedIndexTests {
   func first(ordering: Ordering) throws {
     var node = list(20_000)
     var index = OrderedIndex(of: node, by: ordering)
-    #expect(index.plain == nil && index.places.isEmpty)
+    #expect(index.plain == nil && index.sortKeys.isEmpty)
     for (count, key) in (["k7777", "k3"] as [ChildKey]).enumerated() {
       let place = Path(keys: [key]).appending(ordering == .priority ? ".priority" : "rank")
       node = node.setting(place, to: .leaf(.int(Int64(count))))
       index.update(to: node, changed: [key])
-      #expect(index.places.count == count + 1)
+      #expect(index.sortKeys.count == count + 1)
       let plain = try #require(index.plain)
       #expect(plain.count == 20_000 - count - 1)
       #expect(differences(plain, try #require(node.children)) < 200)
@@ -43,7 +43,7 @@ struct OrderedIndexTests {
       node = node.settingChild(key, to: .empty)
       index.update(to: node, changed: [key])
     }
-    #expect(index.plain == nil && index.places.isEmpty)
+    #expect(index.plain == nil && index.sortKeys.isEmpty)
     #expect(index.window(last).content == node.window(last))
   }
 

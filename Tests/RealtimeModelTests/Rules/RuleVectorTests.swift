@@ -1,6 +1,7 @@
 // The form of rules' expressions against a public suite's: what is valid there is taken, and what is refused is not valid.
 
 import Foundation
+import JSON
 import RealtimeModel
 import Testing
 

@@ -1,3 +1,4 @@
+import JSON
 import RandomModels
 import RealtimeModel
 import Testing
@@ -205,7 +206,7 @@ struct RulesFileTests {
     let calls = "a" + String(repeating: "[a", count: 500) + String(repeating: "]", count: 500)
     #expect(problems(#"{"rules":{".read":"\#(calls)"}}"#).contains("at most 128 levels deep"))
     #expect(
-      problems(String(repeating: " ", count: RulesFile.mostBytes + 1)).contains("at most 1048576 bytes"))
+      problems(String(repeating: " ", count: RulesFile.maximumBytes + 1)).contains("at most 1048576 bytes"))
     let many = #"{"rules":{"# + (0..<1000).map { "\"k\($0)\":1" }.joined(separator: ",") + "}}"
     #expect(problems(many).split(separator: "\n").count == 100)
     #expect(problems("{\"rules\":{\".read\":\"" + String(repeating: "!", count: 100_000) + "a\"}}").isEmpty)

@@ -1,8 +1,9 @@
-// Random values, paths and queries over a small alphabet, so that random programs meet the same places often.
+// Random values, paths and queries over a small alphabet, so that random programs often access the same
+// locations.
 
 package import RealtimeModel
 
-/// Random values, paths and queries of the Realtime Database.
+/// Generates random values, paths and queries of the Realtime Database.
 package struct RandomNodes {
   package var random: SeededGenerator
 

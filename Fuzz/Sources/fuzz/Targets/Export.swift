@@ -1,12 +1,13 @@
-// Exports of the emulator suite, as somebody gives them to be imported. What is read and may be stored is written again
-// as the same document; records of any size come out of a log as they went in.
+// Fuzz target: exports of the emulator suite from untrusted sources. A document that is read and may be stored
+// is exported again as the same document. Records of any size are read from a log as they were written.
 
 import BlockLog
 import FirestoreModel
 
 @testable import Endpoints
 
-/// Two bytes say where in a block the record lies; the rest is an entity, a log, and the other files of an export.
+/// The first two bytes are the position of the record in its block. The rest is an entity, a log, and the other
+/// files of an export.
 func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
   let bytes = Array(input)
   _ = try? ExportMetadata.kinds(overall: bytes)

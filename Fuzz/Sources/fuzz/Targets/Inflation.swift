@@ -1,5 +1,5 @@
-// Decompresses the input. The output stays within its limit, does not depend on a larger limit, and is the same on an event
-// loop.
+// Fuzz target: compressed bytes. Decompressed output stays within its limit, does not depend on a larger limit,
+// and equals the output of the event loop's decompression if that accepts the input.
 
 import NIOCore
 
@@ -8,29 +8,29 @@ import NIOCore
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let packed = ByteBuffer(bytes: input)
   for packing in [CompressionAlgorithm.gzip, .deflate] {
-    // More than an event loop decompresses.
-    let limit = 1 << 18
+    // More than is decompressed on an event loop.
+    let most = 1 << 18
     let whole = unpack { () throws(Decompression.Failure) in
-      try Decompression.decompress(packed, packing, limit: limit)
+      try Decompression.unpack(packed, packing, limit: most)
     }
-    let small = unpack { () throws(Decompression.Failure) in
-      try Decompression.decompressIfSmall(packed, packing, limit: limit)
+    let atOnce = unpack { () throws(Decompression.Failure) in
+      try Decompression.atOnce(packed, packing, limit: most)
     }
-    if small != .success(nil) {
-      try require(small == whole, "an event loop decompresses to \(small), not \(whole)")
+    if atOnce != .success(nil) {
+      try require(atOnce == whole, "an event loop unpacks \(atOnce), not \(whole)")
     }
     guard case .success(let unpacked?) = whole else { continue }
     let count = unpacked.readableBytes
-    try require(count <= limit, "\(count) bytes are more than the limit")
+    try require(count <= most, "\(count) bytes are more than the limit")
     try require(
       unpacked.storageCapacity <= max(64, 4 * count), "\(count) bytes take \(unpacked.storageCapacity)")
     try require(
-      unpack { () throws(Decompression.Failure) in try Decompression.decompress(packed, packing, limit: count)
-      } == whole,
-      "a limit of the exact size changes the output")
+      unpack { () throws(Decompression.Failure) in try Decompression.unpack(packed, packing, limit: count) }
+        == whole,
+      "what fits exactly is unpacked to something else")
     guard count > 0 else { continue }
     let short = unpack { () throws(Decompression.Failure) in
-      try Decompression.decompress(packed, packing, limit: count - 1)
+      try Decompression.unpack(packed, packing, limit: count - 1)
     }
     try require(short == .failure(.tooLarge), "a limit of a byte less gives \(short)")
   }

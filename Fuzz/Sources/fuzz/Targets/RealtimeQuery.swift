@@ -1,5 +1,5 @@
-// Queries of the Realtime Database, from the wire and from REST. What is read is written again as the same query, and
-// shows of a location what its definition says.
+// Fuzz target: queries of the Realtime Database, from the wire and from REST. A decoded query is written again
+// as the same query, and selects the children of its definition.
 
 import NIOHTTP1
 import RealtimeModel
@@ -7,7 +7,7 @@ import RealtimeWire
 
 @testable import Endpoints
 
-/// The first byte chooses the method of a request; the rest is its parameters, or a query on the wire.
+/// The first byte selects the request method; the rest is its parameters, or a query in wire format.
 func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let rest = Array(input.dropFirst())
@@ -26,7 +26,7 @@ func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
     if let query = try? RESTQuery.query(target, isShallow: isShallow) { try check(query) }
   }
   var headers = HTTPHeaders()
-  // As the codec gives them: no other names come in.
+  // In the form of the codec: other names cannot occur.
   if let header = target["header"], AnswerHeaders.isSendable(header, "") {
     headers.add(name: header, value: target["value"] ?? "")
   }

@@ -1,6 +1,6 @@
-// WebChannel: bodies of POSTs, parameters of requests, and a session as a client that may do anything in any order drives
-// it. Each message is handed on once and in order; each array is kept until it is acknowledged, and written once on a
-// back channel.
+// Fuzz target: WebChannel. It covers bodies of POSTs, request parameters, and a session whose client may do
+// anything in any order. Each message is delivered once and in order. Each array is retained until it is
+// acknowledged, and written once to a back channel.
 
 import NIOCore
 
@@ -40,17 +40,17 @@ private func check(_ body: ForwardBody) throws {
   try require(apart.next() == nil, "a message comes twice")
 }
 
-/// A session, and what its client may expect.
+/// A session, and the state that its client may expect.
 private struct Conversation {
   private let limits = WebChannelLimits.small
   private var session: WebChannelSession
   private var now = NIODeadline.uptimeNanoseconds(0)
-  /// The number of the message that the stream must get next.
+  /// The number of the next message for the stream.
   private var nextMessage = 0
   private var sent: Set<Int> = []
   private var isOver = false
   private var isFinished = false
-  /// The back channel: its id, the last array that its client has, and how many bytes came.
+  /// The back channel: its ID, the last array that its client has, and the number of received bytes.
   private var back: (id: Int, last: Int, bytes: Int)?
   private var payloads = 0
 
@@ -124,7 +124,7 @@ private struct Conversation {
     isOver = steps.isOver
   }
 
-  /// The numbers of the arrays in whole frames of ASCII.
+  /// The numbers of the arrays in complete ASCII frames.
   private func ids(of frames: ByteBuffer) throws -> [Int] {
     var ids: [Int] = []
     var rest = frames.readableBytesView
@@ -143,7 +143,7 @@ private struct Conversation {
 }
 
 extension WebChannelLimits {
-  /// So small that a few steps reach them.
+  /// Small limits, which a few steps reach.
   fileprivate static let small: WebChannelLimits = {
     var limits = WebChannelLimits()
     limits.maximumMessages = 8

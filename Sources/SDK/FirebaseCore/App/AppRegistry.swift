@@ -1,5 +1,7 @@
 // All configured apps of the process, by name. Invariant: a name belongs to at most one live app.
 
+import Locking
+
 /// The apps that exist now.
 struct AppRegistry {
   static let shared = Guarded(AppRegistry())

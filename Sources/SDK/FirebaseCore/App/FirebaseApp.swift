@@ -2,6 +2,7 @@
 // never change, and what products hold for an app is torn down when the app is deleted.
 
 public import Foundation
+import Locking
 
 /// The entry point to Firebase: one set of options under one name.
 ///

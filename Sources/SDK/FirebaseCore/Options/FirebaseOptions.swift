@@ -2,6 +2,7 @@
 // with do not change any more; `FirebaseApp.options` hands out copies.
 
 public import Foundation
+import Locking
 
 /// Which Firebase project an app belongs to.
 ///

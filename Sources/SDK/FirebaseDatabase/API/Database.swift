@@ -4,6 +4,7 @@
 public import Dispatch
 public import FirebaseCore
 public import Foundation
+import Locking
 import RealtimeModel
 
 /// A Realtime Database.

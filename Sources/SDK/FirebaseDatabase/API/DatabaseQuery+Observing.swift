@@ -61,10 +61,11 @@ extension DatabaseQuery {
       snapshot: DataSnapshot(
         node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository),
       previousKey: nil)
-    let event = await Answer.wait(unanswered: nothing) { answer in
+    let event = await OneShotContinuation.wait(fallback: nothing) { continuation in
       _ = register(
-        eventType, isSingle: true, { answer.give(SnapshotEvent(snapshot: $0, previousKey: $1)) },
-        { _ in answer.give(nothing) })
+        eventType, isSingle: true,
+        { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
+        { _ in continuation.resume(returning: nothing) })
     }
     return (event.snapshot, event.previousKey)
   }

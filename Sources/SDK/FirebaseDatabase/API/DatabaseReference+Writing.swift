@@ -180,10 +180,14 @@ extension DatabaseReference {
 
   /// Turns a completion into a wait.
   func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
-    let unanswered = RealtimeError.unknownOutcome.asNSError()
-    return try await Answer<Result<DatabaseReference, any Error>>.wait(unanswered: .failure(unanswered)) {
-      answer in
-      begin { error, reference in answer.give(error.map { .failure($0) } ?? .success(reference)) }
+    let fallback = RealtimeError.unknownOutcome.asNSError()
+    return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(
+      fallback: .failure(fallback)
+    ) {
+      continuation in
+      begin { error, reference in
+        continuation.resume(returning: error.map { .failure($0) } ?? .success(reference))
+      }
     }.get()
   }
 }

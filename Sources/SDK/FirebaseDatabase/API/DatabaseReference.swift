@@ -3,6 +3,7 @@
 
 import FirebaseCore
 import Foundation
+import Locking
 import RealtimeModel
 
 /// A location in a database.

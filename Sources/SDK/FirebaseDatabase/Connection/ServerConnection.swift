@@ -58,8 +58,7 @@ struct ServerConnection {
   private var state = State.idle
   private var generation = 0
   private var interrupts: Set<InterruptReason> = []
-  private var backoff = Backoff()
-  private var jitter: SplitMix
+  private var backoff: Backoff
   private var lastSession: String?
   private var host: String?
   private var hasSentStats = false
@@ -78,11 +77,14 @@ struct ServerConnection {
   private var disconnectOperations: [Outstanding<DisconnectOperation>] = []
   private var actions: [ConnectionAction] = []
 
+  /// A connection that lived longer than this, in milliseconds, resets the backoff.
+  static let healthyAfter: Int64 = 30_000
+
   /// The counter that the first connection reports.
   let statsName: String
 
   init(seed: UInt64, statsName: String) {
-    jitter = SplitMix(seed: seed)
+    backoff = .database(seed: seed)
     self.statsName = statsName
   }
 
@@ -144,7 +146,7 @@ struct ServerConnection {
 
   private mutating func closed(at now: Int64) {
     let wasConnected = isConnected
-    if case .connected(let since) = state, now - since > Backoff.healthyAfter { backoff.reset() }
+    if case .connected(let since) = state, now - since > ServerConnection.healthyAfter { backoff.reset() }
     state = .idle
     generation += 1
     requests = [:]
@@ -161,8 +163,7 @@ struct ServerConnection {
     if wasConnected { actions.append(.report(.disconnected)) }
     guard interrupts.isEmpty else { return }
     state = .waiting
-    let random = Double(jitter.next() >> 11) / Double(1 << 53)
-    actions.append(.retry(generation: generation, after: backoff.next(random: random)))
+    actions.append(.retry(generation: generation, after: Int64(backoff.next())))
   }
 
   // MARK: What the app asks
@@ -380,5 +381,13 @@ extension Listen {
   func isCancelled(by queryText: [UInt8]?) -> Bool {
     guard let queryText else { return true }
     return query.json() == queryText
+  }
+}
+
+extension Backoff {
+  /// The delays in milliseconds between attempts to connect: 0, 1,000, then 1.3 times as long each time up to 30,000.
+  /// 30 % of each is fixed and the rest random.
+  static func database(seed: UInt64) -> Backoff {
+    Backoff(initial: 1_000, maximum: 30_000, factor: 1.3, jitter: 0.3...1, seed: seed)
   }
 }

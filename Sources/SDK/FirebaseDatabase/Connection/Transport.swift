@@ -2,6 +2,7 @@
 // signs of life. Invariant: `closed` is called exactly once, and nothing is delivered after it.
 
 import FirebaseCore
+import Locking
 import NIOCore
 import NIOHTTP1
 import NIOPosix

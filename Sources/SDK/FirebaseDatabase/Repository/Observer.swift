@@ -12,7 +12,7 @@ struct SnapshotEvent: Sendable {
 
 /// One observer of one query.
 final class Observer: Sendable {
-  let registration: Registration
+  let registration: ObserverRegistration
   let path: Path
   let query: QuerySpec
   /// Whether it is removed after its first event.
@@ -21,7 +21,7 @@ final class Observer: Sendable {
   let cancel: (@Sendable (any Error) -> Void)?
 
   init(
-    registration: Registration, path: Path, query: QuerySpec, isSingle: Bool,
+    registration: ObserverRegistration, path: Path, query: QuerySpec, isSingle: Bool,
     deliver: @escaping @Sendable (SnapshotEvent) -> Void, cancel: (@Sendable (any Error) -> Void)?
   ) {
     self.registration = registration

@@ -7,6 +7,7 @@
 import Dispatch
 import FirebaseCore
 import Foundation
+import Locking
 import NIOSSL
 import RealtimeModel
 import RealtimeWire
@@ -34,7 +35,7 @@ final class Repository: @unchecked Sendable {
   var gets: [Int: PendingGet] = [:]
   var disconnectCompletions: [Int: WriteCompletion] = [:]
   var disconnectOverlay = WriteOverlay()
-  var keptSynced: [KeptQuery: Registration] = [:]
+  var keptSynced: [KeptQuery: ObserverRegistration] = [:]
   var serverTimeOffset: Int64 = 0 {
     didSet { publishedOffset.withLock { $0 = serverTimeOffset } }
   }

@@ -5,27 +5,28 @@ import RealtimeModel
 
 /// The views of one location.
 final class SyncPoint {
-  private(set) var views: [View] = []
+  private(set) var views: [SyncView] = []
 
   var isEmpty: Bool { views.isEmpty }
 
   /// The first view that loads all data of the location.
-  var completeView: View? { views.first { $0.query.showsAll } }
+  var completeView: SyncView? { views.first { $0.query.showsAll } }
 
   /// The views that load a part.
-  var filteredViews: [View] { views.filter { !$0.query.showsAll } }
+  var filteredViews: [SyncView] { views.filter { !$0.query.showsAll } }
 
   /// The view of exactly this query.
-  func view(of query: QuerySpec) -> View? {
+  func view(of query: QuerySpec) -> SyncView? {
     views.first { $0.query == query }
   }
 
-  func add(_ view: View) {
+  func add(_ view: SyncView) {
     views.append(view)
   }
 
   /// Applies an operation to every view that it concerns.
-  func apply(_ operation: Operation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent] {
+  func apply(_ operation: SyncOperation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent]
+  {
     if case .query(let query) = operation.source {
       return view(of: query)?.apply(operation, writes: writes, completeServerNode: completeServerNode) ?? []
     }
@@ -48,7 +49,7 @@ final class SyncPoint {
   ///   - registration: the observer; nil for all.
   /// - Returns: the queries without observers now, and what observers are told.
   func remove(
-    _ query: QuerySpec, _ registration: Registration?, error: RealtimeError?
+    _ query: QuerySpec, _ registration: ObserverRegistration?, error: RealtimeError?
   ) -> (queries: [QuerySpec], events: [DataEvent]) {
     let concerned = views.filter { view in
       if error != nil { return query.showsAll ? view.query.showsAll : view.query == query }

@@ -49,13 +49,13 @@ final class SyncTree {
   /// Replaces a value ahead of the server's answer.
   func applyUserOverwrite(at path: Path, _ node: Node, id: Int, isVisible: Bool = true) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .overwrite(node), isVisible: isVisible))
-    return isVisible ? apply(Operation(source: .user, path: path, change: .overwrite(node))) : []
+    return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
   /// Replaces values at several paths ahead of the server's answer.
   func applyUserMerge(at path: Path, _ changes: [(Path, Node)], id: Int) -> [DataEvent] {
     writes.add(WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true))
-    return apply(Operation(source: .user, path: path, change: .merge(Operation.tree(changes))))
+    return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
   /// Drops a pending write: the server has taken it over, or has refused it.
@@ -69,13 +69,13 @@ final class SyncTree {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
 
-  private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> Operation {
+  private func acknowledgement(of record: WriteRecord, isRevert: Bool) -> SyncOperation {
     var affected = PathTree<Bool>()
     switch record.change {
     case .overwrite: affected.value = true
     case .merge(let changes): for (path, _) in changes { affected[path] = true }
     }
-    return Operation(
+    return SyncOperation(
       source: .user, path: record.path, change: .acknowledge(affected, isRevert: isRevert))
   }
 
@@ -88,7 +88,7 @@ final class SyncTree {
 
   /// Replaces values at several paths by the server's.
   func applyServerMerge(at path: Path, _ changes: [(Path, Node)], tag: Int? = nil) -> [DataEvent] {
-    apply(.merge(Operation.tree(changes)), at: path, tag: tag)
+    apply(.merge(SyncOperation.tree(changes)), at: path, tag: tag)
   }
 
   /// The server has sent all there is for a listen.
@@ -103,13 +103,13 @@ final class SyncTree {
     return view?.cache.server.node ?? .empty
   }
 
-  private func apply(_ change: Operation.Change, at path: Path, tag: Int?) -> [DataEvent] {
-    guard let tag else { return apply(Operation(source: .server, path: path, change: change)) }
+  private func apply(_ change: SyncOperation.Change, at path: Path, tag: Int?) -> [DataEvent] {
+    guard let tag else { return apply(SyncOperation(source: .server, path: path, change: change)) }
     // A push for a query that was removed meanwhile may still arrive.
     guard let location = locations[tag], let relative = path.relative(to: location.path),
       let syncPoint = syncPoints[location.path]
     else { return [] }
-    let operation = Operation(source: .query(location.query), path: relative, change: change)
+    let operation = SyncOperation(source: .query(location.query), path: relative, change: change)
     return syncPoint.apply(operation, writes: reference(location.path), completeServerNode: nil)
   }
 
@@ -118,17 +118,17 @@ final class SyncTree {
   /// Adds an observer.
   ///
   /// - Returns: what it is told at once.
-  func add(_ registration: Registration, at path: Path, query: QuerySpec) -> [DataEvent] {
+  func add(_ registration: ObserverRegistration, at path: Path, query: QuerySpec) -> [DataEvent] {
     let above = syncPoints.values(on: path)
     let isCovered = above.contains { $0.value.completeView != nil }
     var syncPoint = syncPoints[path]
     let existing = syncPoint?.view(of: query)
-    let view: View
+    let view: SyncView
     if let existing {
       view = existing
     } else {
       let server = knownServerNode(at: path, above: above)
-      view = View(
+      view = SyncView(
         path: path, query: query, writes: reference(path), server: server.node,
         isServerComplete: server.isComplete)
       if syncPoint == nil {
@@ -166,7 +166,7 @@ final class SyncTree {
   ///     of the location.
   ///   - error: why the server ended the listen, which is then gone already.
   func remove(
-    _ registration: Registration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
+    _ registration: ObserverRegistration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
   ) -> [DataEvent] {
     guard let syncPoint = syncPoints[path] else { return [] }
     let hadCompleteView = syncPoint.completeView != nil
@@ -250,13 +250,13 @@ final class SyncTree {
     WriteTreeReference(writes: writes, path: path)
   }
 
-  private func apply(_ operation: Operation) -> [DataEvent] {
+  private func apply(_ operation: SyncOperation) -> [DataEvent] {
     apply(operation, to: syncPoints, at: .root, server: nil)
   }
 
   /// Descendants first, so that events come from the leaves up.
   private func apply(
-    _ operation: Operation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
+    _ operation: SyncOperation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
   ) -> [DataEvent] {
     let server = server ?? tree.value?.completeServerNode(at: .root)
     var events: [DataEvent] = []
@@ -274,7 +274,7 @@ final class SyncTree {
 
   // MARK: Listens
 
-  private func startListen(for view: View) {
+  private func startListen(for view: SyncView) {
     pendingActions.append(.start(listen(for: view)))
     guard view.query.showsAll else { return }
     // Everything at and below is fed by this listen now.
@@ -285,12 +285,12 @@ final class SyncTree {
   }
 
   /// The views of a subtree that need a listen each: one that loads everything covers those below.
-  private func distinctViews(below tree: PathTree<SyncPoint>) -> [View] {
+  private func distinctViews(below tree: PathTree<SyncPoint>) -> [SyncView] {
     if let complete = tree.value?.completeView { return [complete] }
     return (tree.value?.filteredViews ?? []) + tree.sortedChildren.flatMap { distinctViews(below: $0.tree) }
   }
 
-  private func listen(for view: View) -> Listen {
+  private func listen(for view: SyncView) -> Listen {
     listen(at: view.path, query: view.query)
   }
 

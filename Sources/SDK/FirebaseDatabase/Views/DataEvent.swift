@@ -14,7 +14,7 @@ struct EventInterest: OptionSet, Sendable {
 }
 
 /// One observer of one query.
-struct Registration: Equatable, Sendable {
+struct ObserverRegistration: Equatable, Sendable {
   /// Names the observer; the same on every call that concerns it.
   let id: UInt
   /// What it wants to be told; nothing for one that only keeps data synchronised.
@@ -32,7 +32,7 @@ struct DataEvent {
     case cancelled(RealtimeError)
   }
 
-  let registration: Registration
+  let registration: ObserverRegistration
   /// The location that is observed.
   let path: Path
   let ordering: Ordering

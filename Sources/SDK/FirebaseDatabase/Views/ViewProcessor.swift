@@ -22,7 +22,7 @@ struct ViewProcessor {
   }
 
   /// Applies an operation to the caches and records what changed.
-  mutating func apply(_ operation: Operation) {
+  mutating func apply(_ operation: SyncOperation) {
     switch (operation.source, operation.change) {
     case (.user, .overwrite(let node)):
       applyUserOverwrite(at: operation.path, node)

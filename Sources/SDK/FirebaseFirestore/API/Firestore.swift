@@ -6,6 +6,7 @@
 public import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// A Firestore database of an app.
 ///

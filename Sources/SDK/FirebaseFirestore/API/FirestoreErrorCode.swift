@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// The domain of every error that Firestore reports.
 public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"

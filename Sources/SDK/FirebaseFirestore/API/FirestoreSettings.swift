@@ -2,6 +2,7 @@
 
 import FirebaseCore
 public import Foundation
+import Locking
 
 /// Settings of a ``Firestore`` instance. They must be complete before the instance is used.
 open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {

@@ -2,6 +2,7 @@
 
 import FirebaseCore
 public import Foundation
+import Locking
 
 /// A listener that can be removed.
 public protocol ListenerRegistration: NSObjectProtocol {
@@ -51,17 +52,17 @@ public final class SnapshotListenOptions: NSObject, Sendable {
 
 /// Whether a listener still wants to hear anything; looked at right before each call, so that
 /// nothing arrives after `remove()`.
-final class Mute: Sendable {
+final class CancellationFlag: Sendable {
   private let muted = Guarded(false)
   var isMuted: Bool { muted.withLock { $0 } }
   func mute() { muted.withLock { $0 = true } }
 }
 
-final class Registration: NSObject, ListenerRegistration, Sendable {
-  private let mute: Mute
+final class SnapshotListenerRegistration: NSObject, ListenerRegistration, Sendable {
+  private let mute: CancellationFlag
   private let stop: @Sendable () -> Void
 
-  init(_ mute: Mute, stop: @escaping @Sendable () -> Void) {
+  init(_ mute: CancellationFlag, stop: @escaping @Sendable () -> Void) {
     self.mute = mute
     self.stop = stop
   }

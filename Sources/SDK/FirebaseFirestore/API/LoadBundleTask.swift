@@ -6,6 +6,7 @@
 import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// How far loading a bundle has come.
 public enum LoadBundleTaskState: Int, Sendable {

@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// Reads and writes that happen together, on data that nobody else changed in between.
 ///
@@ -137,7 +138,7 @@ final class TransactionRunner: Sendable {
   private let client: FirestoreClient
   private let block: AppClosure<Block>
   private let completion: @Sendable (AppClosure<Any?>, (any Error)?) -> Void
-  private let backoff = Guarded(Backoff(seed: UInt64.random(in: 0...UInt64.max)))
+  private let backoff = Guarded(Backoff.firestore(seed: UInt64.random(in: 0...UInt64.max)))
 
   init(
     _ firestore: Firestore, block: @escaping Block,

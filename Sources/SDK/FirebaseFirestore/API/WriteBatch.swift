@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirestoreModel
 public import Foundation
+import Locking
 
 /// Writes that happen together or not at all. Works offline, as single writes do.
 public final class WriteBatch: NSObject, Sendable {

@@ -3,6 +3,7 @@
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 extension FirestoreClient {
   func get(query: ClientQuery, source: FirestoreSource, completion: @escaping @Sendable (ViewResult) -> Void)
@@ -97,7 +98,7 @@ extension SyncEngine {
   /// What the cache alone says about a query, as a first snapshot.
   mutating func cached(_ query: ClientQuery) -> ViewSnapshot {
     let result = store.execute(query, usePreviousResults: true)
-    var view = View(query: query, remoteKeys: result.remoteKeys)
+    var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     _ = view.apply(pending, resolvesLimbo: false)
     return view.initialSnapshot

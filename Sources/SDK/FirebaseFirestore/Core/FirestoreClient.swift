@@ -6,6 +6,7 @@
 import FirebaseCore
 import FirestoreModel
 import Foundation
+import Locking
 
 // Safe to share: every variable is touched on `queue` only.
 final class FirestoreClient: @unchecked Sendable {
@@ -13,7 +14,7 @@ final class FirestoreClient: @unchecked Sendable {
   typealias DocumentResult = Result<(CachedDocument?, SnapshotMetadata), FirestoreError>
 
   private struct Listener {
-    let mute: Mute
+    let mute: CancellationFlag
     /// Whether it waits for one answer, and so must be told when none will come.
     let isOnce: Bool
     let deliver: @Sendable (ViewResult) -> Void
@@ -31,11 +32,11 @@ final class FirestoreClient: @unchecked Sendable {
   /// Bundles are read here, one after the other: reading may wait for a file.
   private let bundleQueue = DispatchQueue(label: "firestore.bundles")
   var engine: SyncEngine
-  var calls: [StreamKind: (number: Int, call: GRPCCall)] = [:]
+  var calls: [StreamKind: (number: Int, call: ClientGRPCCall)] = [:]
   var writeRequests = WriteRequests()
   private var timers: [EngineTimer: DispatchWorkItem] = [:]
   private var listeners: [ListenerID: Listener] = [:]
-  private var inSyncListeners: [ListenerID: (Mute, @Sendable () -> Void)] = [:]
+  private var inSyncListeners: [ListenerID: (CancellationFlag, @Sendable () -> Void)] = [:]
   private var completions: [CompletionID: @Sendable (FirestoreError?) -> Void] = [:]
   private var nextNumber = 0
   private var isTerminated = false
@@ -46,7 +47,7 @@ final class FirestoreClient: @unchecked Sendable {
   ) {
     self.database = database
     self.callbackQueue = callbackQueue
-    datastore = Datastore(database: database, appID: appID, connection: GRPCConnection(address))
+    datastore = Datastore(database: database, appID: appID, connection: ClientGRPCConnection(address))
     engine = SyncEngine(
       persistence: MemoryPersistence(isEager: cacheSize == nil), seed: UInt64.random(in: 0...UInt64.max))
     event { client in
@@ -84,7 +85,7 @@ final class FirestoreClient: @unchecked Sendable {
     _ query: ClientQuery, options: ListenerOptions, isOnce: Bool = false,
     deliver: @escaping @Sendable (ViewResult) -> Void
   ) -> any ListenerRegistration {
-    let mute = Mute()
+    let mute = CancellationFlag()
     let started = Guarded<ListenerID?>(nil)
     event { client in
       guard !client.isTerminated else {
@@ -96,7 +97,7 @@ final class FirestoreClient: @unchecked Sendable {
       client.listeners[id] = Listener(mute: mute, isOnce: isOnce, deliver: deliver)
       client.engine.listen(id, to: query, options: options)
     }
-    return Registration(mute) { [weak self] in
+    return SnapshotListenerRegistration(mute) { [weak self] in
       self?.event { client in
         guard let id = started.withLock({ $0 }) else { return }
         client.listeners[id] = nil
@@ -106,7 +107,7 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   func listenInSync(_ deliver: @escaping @Sendable () -> Void) -> any ListenerRegistration {
-    let mute = Mute()
+    let mute = CancellationFlag()
     let started = Guarded<ListenerID?>(nil)
     event { client in
       let id = ListenerID(number: client.newNumber())
@@ -114,7 +115,7 @@ final class FirestoreClient: @unchecked Sendable {
       client.inSyncListeners[id] = (mute, deliver)
       client.engine.addInSyncListener(id)
     }
-    return Registration(mute) { [weak self] in
+    return SnapshotListenerRegistration(mute) { [weak self] in
       self?.event { client in
         guard let id = started.withLock({ $0 }) else { return }
         client.inSyncListeners[id] = nil

@@ -23,7 +23,7 @@ struct SyncEngine {
   private(set) var actions: [EngineAction] = []
 
   // Views.
-  private(set) var views: [ClientQuery: View] = [:]
+  private(set) var views: [ClientQuery: ClientQueryView] = [:]
   private(set) var targetOfQuery: [ClientQuery: TargetID] = [:]
   private(set) var queriesOfTarget: [TargetID: [ClientQuery]] = [:]
   private var viewOrder: [ClientQuery] = []
@@ -102,7 +102,7 @@ struct SyncEngine {
 
   private mutating func addView(of query: ClientQuery, target: TargetData) -> ViewSnapshot? {
     let result = store.execute(query, usePreviousResults: true)
-    var view = View(query: query, remoteKeys: result.remoteKeys)
+    var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
     // Another query for the same target (a limit counted from the other side) may be in sync.
     let isCurrent = (queriesOfTarget[target.id] ?? []).contains { views[$0]?.isCurrent == true }

@@ -29,13 +29,13 @@ struct CallContext: Sendable {
 struct Datastore: Sendable {
   let database: DatabaseName
   let appID: String
-  let connection: GRPCConnection
+  let connection: ClientGRPCConnection
 
   private var context: CallContext { CallContext(database: database, appID: appID, token: nil) }
 
   // MARK: Streams
 
-  func open(_ kind: StreamKind, observer: @escaping GRPCCall.Observer) -> GRPCCall {
+  func open(_ kind: StreamKind, observer: @escaping ClientGRPCCall.Observer) -> ClientGRPCCall {
     connection.call(kind == .watch ? "Listen" : "Write", metadata: context.metadata, observer: observer)
   }
 

@@ -5,6 +5,7 @@
 
 public import FirestoreEngine
 public import FirestoreModel
+import JSON
 import RealtimeModel
 
 /// How the Firestore port establishes callers.

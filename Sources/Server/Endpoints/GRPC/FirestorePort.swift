@@ -31,7 +31,7 @@ extension PortLimits {
   func admitting(_ limits: EngineLimits) -> PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
-    let request = limits.requestBytes - EngineLimits.standard.requestBytes
+    let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
     // Calls wait for room for the largest document, so that there has to be room for some of them.
     port.http2.expectedAnswerBytes += document
     port.http2.maximumQueuedAnswerBytes += 16 * document

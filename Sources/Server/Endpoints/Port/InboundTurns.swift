@@ -177,7 +177,7 @@ final class InboundTurns: ChannelDuplexHandler, TurnTaker {
   private func hold(_ bytes: ByteBuffer) -> Bool {
     let before = waitingBytes
     if before + bytes.readableBytes > limits.freeBytes, memory == nil { memory = MemoryReservation(limits) }
-    guard memory?.resize(from: before, to: before + bytes.readableBytes) ?? true else { return false }
+    guard memory?.hold(before + bytes.readableBytes, insteadOf: before) ?? true else { return false }
     waitingBytes += bytes.readableBytes
     waiting.append(bytes)
     return true
@@ -206,7 +206,7 @@ final class InboundTurns: ChannelDuplexHandler, TurnTaker {
 
   private func release() {
     guard let memory else { return }
-    _ = memory.resize(from: memory.held, to: waitingBytes)
+    _ = memory.hold(waitingBytes, insteadOf: memory.held)
     if waitingBytes == 0 { self.memory = nil }
   }
 }

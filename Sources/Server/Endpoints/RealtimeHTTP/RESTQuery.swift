@@ -1,5 +1,6 @@
 // Parses the query parameters of a REST request: `orderBy`, its bounds and its limits.
 
+import JSON
 import NIOHTTP1
 import RealtimeModel
 

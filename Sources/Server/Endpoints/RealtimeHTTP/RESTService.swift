@@ -1,6 +1,7 @@
 // Executes REST requests, each as one operation of the engine. Responses are encoded off the event loop, so that a
 // large value does not delay other connections.
 
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine

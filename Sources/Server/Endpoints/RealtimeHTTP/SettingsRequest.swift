@@ -2,6 +2,7 @@
 //
 // Invariant: response and log say so when rules are stored without being enforced, or functions without being run.
 
+import JSON
 import Logging
 import NIOCore
 import NIOHTTP1

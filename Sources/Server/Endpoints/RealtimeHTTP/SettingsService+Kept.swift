@@ -2,6 +2,7 @@
 // tool.
 
 import FirestoreModel
+import JSON
 import NIOCore
 import NIOHTTP1
 import RealtimeEngine

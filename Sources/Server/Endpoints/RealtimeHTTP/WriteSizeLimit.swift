@@ -1,6 +1,7 @@
 // Limits the size of a write by its estimated time. The estimate counts the values that the write adds and replaces,
 // at a rate that small machines reach.
 
+import JSON
 import RealtimeEngine
 import RealtimeModel
 

@@ -1,20 +1,22 @@
-// Writes of values that are too large for one commit, or would hold up everyone else: their rows are filled in beforehand.
+// Stages the large values of a write before its commit, because they would exceed a commit or block other
+// clients.
 
 import OrderedStore
 import RealtimeModel
 
-/// A write whose large values were filled in beforehand.
+/// A write whose large values are staged.
 struct StagedWrite: Sendable {
-  /// For each change that has one, by its position: its generation, and where values are that only the commit knows.
+  /// For each change with a staged value, by index: its generation, and the paths of values that only the
+  /// commit can resolve.
   private(set) var changes: [Int: (generation: StagedGeneration, deferred: [Path])] = [:]
 
-  /// Fills in what is large of a write.
+  /// Stages the large values of a write.
   static func stage(
     _ request: WriteRequest, in store: any OrderedDatabase, _ cleaner: Cleaner
   ) async throws -> StagedWrite {
     var staged = StagedWrite()
     for (position, change) in request.changes.enumerated() where !change.path.isPriority {
-      guard RowWeight.change(change.path, change.value) > cleaner.limits.generationBytes,
+      guard RowWeight.change(change.path, change.value) > cleaner.limits.minimumGenerationBytes,
         !change.value.isLeaf, !change.value.isEmpty
       else { continue }
       let generation = try await StagedGeneration.begin(in: store, cleaner)
@@ -24,21 +26,21 @@ struct StagedWrite: Sendable {
     return staged
   }
 
-  /// Adds a value's rows; gives the paths of those that only the commit knows.
+  /// Adds the rows of a value. Returns the paths of values that only the commit can resolve.
   private static func fill(_ generation: StagedGeneration, _ node: Node) async throws -> [Path] {
     let walk = LeafWalk(node, generation.limits)
     while let rows = walk.next() { try await generation.add(rows) }
-    try await generation.settle()
+    try await generation.waitUntilDurable()
     return walk.deferred
   }
 }
 
-/// Walks over a value's leaves, some at a time.
+/// Iterates over the leaves of a value in chunks.
 private final class LeafWalk {
   private struct Place {
     let node: Node
     let keys: [ChildKey]
-    /// The child to be visited next; nil before the first.
+    /// The next child; nil before the first.
     var next: ChildKey?
     var isBegun = false
   }

@@ -1,46 +1,48 @@
-// How answers and pushes leave the engine: in order, in batches, one call for all the connections of an event loop.
+// Defines how responses and pushes leave the engine: in order, in batches, with one call for all connections
+// of an event loop.
 
 public import RealtimeModel
 
 /// The endpoint's side of one connection.
 public protocol RealtimeSink: AnyObject, Sendable {
-  /// The group through which this connection is reached; the same for the connection's whole life.
+  /// The group that delivers to this connection; constant for the connection's lifetime.
   var group: any RealtimeSinkGroup { get }
 }
 
-/// Connections that can be reached together, as those of one event loop.
+/// Connections that receive their outputs together, such as those of one event loop.
 public protocol RealtimeSinkGroup: AnyObject, Sendable {
-  /// Hands over what connections of this group are told. Called by one caller at a time for a database, in order.
-  /// It must be quick and must not block.
+  /// Delivers outputs to connections of this group. For each database there is one caller at a time, and
+  /// calls are in order. The method must be quick and must not block.
   func deliver(_ deliveries: [RealtimeDelivery])
 }
 
-/// What one connection is told, in this order.
+/// The next outputs of one connection.
 public struct RealtimeDelivery: Sendable {
   /// The connection.
   public let sink: any RealtimeSink
-  /// Answers and pushes, in order.
+  /// Responses and pushes, in order.
   public let outputs: [RealtimeOutput]
 }
 
-/// One thing a connection is told.
+/// One output for a connection.
 public enum RealtimeOutput: Sendable {
-  /// News about a listen.
+  /// A change for a listen.
   case push(RealtimePush)
-  /// The answer to a request, by the number that the endpoint gave it.
+  /// The response to a request, with the endpoint's number for it.
   case response(request: Int64, RealtimeResponse)
-  /// Another connection has ended this one's session: nothing follows, and nothing it still asks is done or answered.
+  /// Another connection has ended this session. No output follows, and pending requests are neither performed
+  /// nor answered.
   case ended
 }
 
-/// The answer to a request.
+/// The response to a request.
 public enum RealtimeResponse: Sendable {
-  /// Done.
+  /// The operation succeeded.
   case done
-  /// The listen stands and its data has been sent; with the protocol's warnings, as `no_index`.
+  /// The listen has started and its data was sent; with the protocol's warnings, such as `no_index`.
   case listening(warnings: [String])
-  /// The value that was asked for.
+  /// The requested value.
   case value(Node)
-  /// Refused.
+  /// The operation was rejected.
   case failure(RealtimeError)
 }

@@ -1,10 +1,11 @@
-// Bounds and limits on a shallow read: by key only, since nothing else is known of the children.
+// Applies bounds and limits to a shallow read: by key only, because nothing else of the children is read.
 
 import RealtimeModel
 
 extension ShallowNode {
-  /// The keys that a query shows.
-  /// - Throws: ``RealtimeError`` with status `failure` for another order than by key.
+  /// Returns the keys in a query's window.
+  ///
+  /// - Throws: ``RealtimeError`` with status `failure` for an order other than by key.
   func window(_ query: QuerySpec) throws(RealtimeError) -> ShallowNode {
     guard !query.showsAll else { return self }
     guard query.ordering == .key || (query.start == nil && query.end == nil) else {

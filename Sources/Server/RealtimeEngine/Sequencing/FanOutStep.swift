@@ -1,4 +1,4 @@
-// What a sequenced operation leaves for the fan-out stage to do, in order.
+// Defines the steps that a batch passes to the fan-out stage, in order.
 
 import RealtimeModel
 
@@ -6,51 +6,51 @@ import RealtimeModel
 struct Change: Sendable {
   /// The location; ends in `.priority` if only the priority was replaced.
   let path: Path
-  /// The value now.
+  /// The new value.
   let value: Node
-  /// The value before, where it was known without reading all of it.
+  /// The earlier value, where it was known without reading all of it.
   let before: Node?
-  /// For a removal, the highest location that lost its last child with it.
-  var emptied: Path?
-  /// For a removal, the locations above it that have priorities.
-  var prioritized: [Path] = []
 }
 
 /// A step of the fan-out stage.
 enum FanOutStep: Sendable {
-  /// A write took effect: its changes in ascending order of paths, none inside another; and for locations that are followed
-  /// by rows, the changes of what somebody sees of them.
+  /// A write took effect.
+  ///
+  /// Its changes are in ascending order of paths, none inside another. `windows` holds, for locations that
+  /// are followed by rows, the changes of their filtered values.
   case write([Change], windows: [Path: [WindowChange]])
-  /// A location that was followed by rows is followed as a whole; with its value.
-  case whole(Path, Node)
-  /// A request is answered.
-  case answer(Operation.Origin, Answer)
-  /// A listen starts on a location with this value, of which something may have been found out beforehand.
+  /// A location that was followed by rows is followed as one value from now on: this one.
+  case fullValue(Path, Node)
+  /// An operation is answered.
+  case answer(RealtimeOperation.Origin, OperationResult)
+  /// A listen starts on a location with this value.
   case listen(
-    ConnectionState, Operation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
-  /// A listen ends; told with a push if it was revoked.
+    ConnectionState, RealtimeOperation.Listen, Node, PreparedListen, warnings: [String], request: Int64?)
+  /// A listen ends. If it was revoked, its client receives the error.
   case unlisten(ConnectionState, ListenName, revoked: RealtimeError?)
-  /// A connection has ended; it is told where another has ended it.
-  case end(ConnectionState, isTold: Bool)
+  /// A connection's session has ended. Its client is notified if another connection ended it.
+  case end(ConnectionState, notifiesClient: Bool)
 }
 
-/// What was found out of a large value beside the sequencer and the fan-out stage.
+/// Results computed from a listen's large value, off the sequencer and the fan-out stage.
 struct PreparedListen: Sendable {
-  /// The location with its children in the order of the listen's query, and its window if that may be wide or was hashed.
+  /// The location with its children sorted in the order of the query. It has the window if that may be wide
+  /// or was hashed.
   var location: OrderedLocation?
-  /// How the listen starts on a value or a window that may have changed since.
-  var firstPush: ListenAnswer.Prepared?
-  /// Whether the value has only children that somebody sees, and what is told of the location is of those.
-  var isPart = false
+  /// The first push for the prepared value; the value may have changed since.
+  var firstPush: InitialListenData.Prepared?
+  /// Whether the value is filtered: it has only the children that some window shows, and later changes
+  /// concern only these.
+  var isPartial = false
 }
 
-/// The answer to an operation.
-enum Answer: Sendable {
+/// The result of an operation.
+enum OperationResult: Sendable {
   case written(Node)
   case stale(Node)
   case value(Node)
   case shallow(ShallowNode)
-  case text(String?)
+  case setting(String?)
   case rules(RulesFile?)
   case count(Int)
   case done

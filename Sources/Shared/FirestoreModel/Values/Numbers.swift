@@ -1,4 +1,4 @@
-// Comparison of numbers: integers and doubles by mathematical value, without a lossy conversion.
+// Compares numbers: integers and doubles by mathematical value, without lossy conversion.
 //
 // Invariant: NaN < −∞ < … < +∞ is a total order in which NaN equals itself and 0 == 0.0 == −0.0.
 

@@ -1,4 +1,4 @@
-// The total order over all values, across types, that queries, indexes and cursors share.
+// The total order of all values, across types, for queries, indexes and cursors.
 //
 // Invariant: `compare` is a total preorder; `.same` is query equality (1 = 1.0, 0.0 = −0.0, NaN = NaN).
 // `IndexEncoding` must order its bytes the same way.

@@ -1,21 +1,21 @@
-// The queue between a request's body and its consumer: order, and merging of small chunks.
+// Tests that a body reaches its consumer in order, with many small chunks combined.
 
 import NIOCore
 import Testing
 
 @testable import Endpoints
 
-@Suite("Body queue", .timeLimit(.minutes(1)))
+@Suite("Bodies that are consumed while they arrive", .timeLimit(.minutes(1)))
 struct BodyQueueTests {
-  @Test("small chunks are merged in order, up to the maximum chunk size")
+  @Test("Small chunks are combined in order, up to the maximum size of a chunk")
   func coalesces() async throws {
-    let queue = BodyQueue(resume: {})
+    let queue = BodyQueue {}
     let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     for byte in bytes { queue.add(ByteBuffer(bytes: [byte])) }
     queue.finish(.end)
     var taken: [UInt8] = []
     var pieces = 0
-    while case .chunk(let piece) = await queue.next() {
+    while case .piece(let piece) = await queue.next() {
       taken += piece
       pieces += 1
     }

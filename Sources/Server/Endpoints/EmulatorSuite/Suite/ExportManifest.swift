@@ -9,6 +9,7 @@
 // it.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 /// The contents of an export's directory.

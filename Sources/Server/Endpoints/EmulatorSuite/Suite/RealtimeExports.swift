@@ -60,7 +60,7 @@ struct RealtimeExports: Sendable {
         let database = try await engine.database(namespace)
         let limits = RealtimeEndpointLimits()
         let writing = try await database.beginImport(
-          at: .root, mostBytes: limits.importBytes, as: .administrator)
+          at: .root, maximumBytes: limits.importBytes, as: .administrator)
         var offset = 0
         while true {
           let position = offset

@@ -3,6 +3,7 @@
 
 import FirestoreModel
 import FirestoreWire
+import JSON
 import NIOCore
 import RealtimeModel
 

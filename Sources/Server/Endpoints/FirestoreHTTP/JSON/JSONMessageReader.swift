@@ -6,6 +6,7 @@
 //   3. Unknown names are errors.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONMessageReader: ~Copyable {

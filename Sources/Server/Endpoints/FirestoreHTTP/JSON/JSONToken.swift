@@ -1,6 +1,7 @@
 // Converts a scalar from JSON or from a query parameter to a protobuf field.
 
 import FirestoreModel
+import JSON
 import RealtimeModel
 
 struct JSONToken {

@@ -2,6 +2,7 @@
 
 import FirestoreModel
 import FirestoreWire
+import JSON
 import RealtimeModel
 
 extension JSONWriter {

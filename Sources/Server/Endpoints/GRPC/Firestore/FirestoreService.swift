@@ -19,7 +19,7 @@ struct FirestoreService: Sendable {
   init(engine: FirestoreEngine, authentication: FirestoreAuthentication) {
     self.engine = engine
     self.authentication = authentication
-    requestBytes = engine.limits.requestBytes
+    requestBytes = engine.limits.maximumRequestBytes
   }
 
   var methods: GRPCMethods {
@@ -27,16 +27,16 @@ struct FirestoreService: Sendable {
       service: Self.name,
       [
         "GetDocument": .reading(page: 0, unaryBody(getDocument)),
-        "ListDocuments": .reading(page: EngineLimits.listPageBytes, unaryBody(listDocuments)),
+        "ListDocuments": .reading(page: EngineLimits.maximumListPageBytes, unaryBody(listDocuments)),
         "CreateDocument": .updating(unaryBody(createDocument)),
         "UpdateDocument": .updating(unaryBody(updateDocument)),
         "DeleteDocument": unary(deleteDocument),
         "BeginTransaction": unary(beginTransaction),
-        "Commit": .attempted(tryCommit, commit),
+        "Commit": .unaryCallback(commit),
         "Rollback": unary(rollback),
         "BatchWrite": unary(batchWrite),
-        "ListCollectionIds": .reading(page: EngineLimits.listPageBytes, unaryBody(listCollectionIDs)),
-        "PartitionQuery": .reading(page: EngineLimits.partitionSampleBytes, unaryBody(partitionQuery)),
+        "ListCollectionIds": .reading(page: EngineLimits.maximumListPageBytes, unaryBody(listCollectionIDs)),
+        "PartitionQuery": .reading(page: EngineLimits.maximumPartitionSampleBytes, unaryBody(partitionQuery)),
         "BatchGetDocuments": streaming(batchGetDocuments),
         "RunQuery": streaming(runQuery),
         "RunAggregationQuery": streaming(runAggregationQuery),

@@ -18,19 +18,6 @@ extension FirestoreService {
       try await engine.beginTransaction(in: database, options, as: caller))
   }
 
-  @Sendable func commit(_ head: GRPCRequestHead, _ message: ByteBuffer) async throws -> ByteBuffer {
-    do {
-      let request = try commitRequest(message, head)
-      let database = try DatabaseName(parsing: request.database)
-      let caller = try caller(head)
-      return try ResponseEncoding.commit(
-        try await engine.commit(
-          in: database, request.writes, transaction: request.transaction, as: caller))
-    } catch let error as FirestoreError {
-      throw GRPCStatus(error)
-    }
-  }
-
   /// Reads a Commit; one that cannot be read ends its transaction like any other that fails.
   private func commitRequest(
     _ message: ByteBuffer, _ head: GRPCRequestHead
@@ -51,28 +38,27 @@ extension FirestoreService {
     engine.failTransaction(named.token, in: database, as: caller)
   }
 
-  /// Commits without a task where nothing has to be waited for but the disk: the busiest call of all.
-  @Sendable func tryCommit(
+  /// Commits: in callback form, since no call is more frequent.
+  @Sendable func commit(
     _ head: GRPCRequestHead, _ message: ByteBuffer,
-    _ answer: @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void
-  ) {
+    _ completion: @escaping @Sendable (Result<ByteBuffer, any Error>) -> Void
+  ) -> any CancellableCall {
     do throws(FirestoreError) {
       let request = try commitRequest(message, head)
       let database = try DatabaseName(parsing: request.database)
       let caller = try caller(head)
-      guard request.transaction == nil else { return answer(nil) }
-      engine.tryCommit(in: database, request.writes, as: caller) { outcome in
-        answer(
-          outcome.map { outcome in
-            Result {
-              do { return try ResponseEncoding.commit(try outcome.get()) } catch let error as FirestoreError {
-                throw GRPCStatus(error)
-              }
+      return engine.commit(in: database, request.writes, transaction: request.transaction, as: caller) {
+        outcome in
+        completion(
+          Result {
+            do { return try ResponseEncoding.commit(try outcome.get()) } catch let error as FirestoreError {
+              throw GRPCStatus(error)
             }
           })
       }
     } catch {
-      answer(.failure(GRPCStatus(error)))
+      completion(.failure(GRPCStatus(error)))
+      return EndedCall()
     }
   }
 
@@ -93,4 +79,9 @@ extension FirestoreService {
     try await engine.rollback(in: database, transaction: [UInt8](request.transaction), as: caller)
     return ResponseEncoding.empty
   }
+}
+
+/// A call that ended before it reached the engine.
+private struct EndedCall: CancellableCall {
+  func cancel() {}
 }

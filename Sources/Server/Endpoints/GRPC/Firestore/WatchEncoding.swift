@@ -51,7 +51,7 @@ enum WatchEncoding {
     }
   }
 
-  private static func write(_ change: TargetChange, to buffer: inout ByteBuffer) {
+  private static func write(_ change: WatchTargetChange, to buffer: inout ByteBuffer) {
     buffer.writeField(1, change.kind.rawValue)
     buffer.writeField(2, packed: change.targetIDs)
     if let cause = change.cause {

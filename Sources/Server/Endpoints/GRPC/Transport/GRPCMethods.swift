@@ -1,6 +1,7 @@
 // The methods a port serves over gRPC, by path, and what a method is: one message in and one out, one in and a
 // stream out, or a conversation.
 
+public import FirestoreEngine
 public import GRPCFraming
 public import NIOCore
 
@@ -19,11 +20,11 @@ public struct GRPCMethods: Sendable {
     case updating(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
     /// One request, one answer, which is small. A call that others may wait for must be served so.
     case unary(@Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
-    /// One request, one answer, at first without a task of its own: the first closure tells the outcome once, from
-    /// any thread, or nil; then the second serves the call as ``unary(_:)`` does.
-    case attempted(
-      @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>?) -> Void) ->
-        Void, @Sendable (GRPCRequestHead, ByteBuffer) async throws -> ByteBuffer)
+    /// One request, one small response, without a task: the closure reports the outcome to its callback exactly
+    /// once, from any thread, and returns a handle by which the call is cancelled.
+    case unaryCallback(
+      @Sendable (GRPCRequestHead, ByteBuffer, @escaping @Sendable (Result<ByteBuffer, any Error>) -> Void) ->
+        any CancellableCall)
     /// One request, any number of answers.
     case serverStreaming(@Sendable (GRPCRequestHead, ByteBuffer, any CallResponder) async throws -> Void)
     /// A conversation; the closure runs on the stream's event loop.

@@ -16,7 +16,7 @@ extension GRPCStreamHandler {
       // What it does cannot be taken back when its answer finds no room.
       guard connection.memory.reserve(bytes) else { return finish(connection.noMemory) }
       takenBytes += bytes
-    case .unary, .attempted: bytes = 0
+    case .unary, .unaryCallback: bytes = 0
     case .serverStreaming, .duplex: return run(method, head, message)
     }
     if connection.answers.expect(bytes) {
@@ -51,14 +51,15 @@ extension GRPCStreamHandler {
         }, head, message, responder, mayGiveWay: true)
     case .unary(let body), .updating(let body):
       task = serve(body, head, message, responder, mayGiveWay: false)
-    case .attempted(let attempt, let otherwise):
-      attempt(head, message) { outcome in
+    case .unaryCallback(let start):
+      let call = start(head, message) { outcome in
         switch outcome {
         case .success(let answer): responder.complete(answer, mayGiveWay: false)
         case .failure(let error): responder.finish(GRPCStatus(of: error, log, head.path))
-        case nil: responder.onLoop { $0.retry(.unary(otherwise), head, message) }
         }
       }
+      // The outcome may have been reported already.
+      if case .running = phase { task = call }
     case .serverStreaming(let body):
       task = connection.tasks.start {
         do {
@@ -85,11 +86,6 @@ extension GRPCStreamHandler {
         responder.finish(GRPCStatus(of: error, log, head.path))
       }
     }
-  }
-
-  /// Serves a call in the way that may wait, unless it has ended meanwhile.
-  private func retry(_ method: GRPCMethods.Method, _ head: GRPCRequestHead, _ message: ByteBuffer) {
-    if case .running = phase { run(method, head, message) }
   }
 }
 

@@ -18,7 +18,7 @@ extension GRPCStreamHandler {
     let limit = connection.limits.maximumMessageSize
     guard let packing else { throw GRPCStatus(.internal, "The message is compressed, and the call is not.") }
     do throws(Decompression.Failure) {
-      if let message = try Decompression.decompressIfSmall(packed, packing, limit: limit) { return message }
+      if let message = try Decompression.atOnce(packed, packing, limit: limit) { return message }
     } catch {
       try refuse(error)
       return nil
@@ -62,7 +62,7 @@ extension GRPCStreamHandler {
   private func refuse(_ failure: Decompression.Failure) throws(GRPCStatus) {
     switch failure {
     case .tooLarge: try refuse(nil)
-    case .corrupt(let reason):
+    case .damaged(let reason):
       throw GRPCStatus(.internal, "The compressed message cannot be unpacked: \(reason).")
     }
   }

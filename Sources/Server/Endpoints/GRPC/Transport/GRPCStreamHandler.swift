@@ -7,6 +7,7 @@
 //   4. A method with one answer runs only when its connection has room for that (see GRPCStreamHandler+Calls).
 //   5. Nothing here blocks; everything runs on the stream's event loop.
 
+import FirestoreEngine
 import GRPCFraming
 import Logging
 import NIOCore
@@ -46,7 +47,8 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private var uncountedBytes = 0
   private var requestEnded = false
   private var reading = true
-  var task: Task<Void, Never>?
+  /// The method in progress; cancelled when the call ends.
+  var task: (any CancellableCall)?
   private var deadline: Scheduled<Void>?
   var requestDeadline: Scheduled<Void>?
   private var waiters: [CheckedContinuation<Void, any Error>] = []

@@ -3,6 +3,7 @@
 
 import FirestoreModel
 import GRPCFraming
+import JSON
 import NIOCore
 import RealtimeModel
 

@@ -4,6 +4,7 @@
 // Invariant: nothing is guessed. Text whose members are not JSON down to the target's own, that names no id or two, or that
 // adds and removes, has no outline.
 
+import JSON
 import NIOCore
 import RealtimeModel
 

@@ -25,7 +25,7 @@ struct WebChannelRequest: Sendable {
 
   /// Answers with a whole body.
   func answer(_ body: ByteBuffer) {
-    responder.respond(HTTPResponse(status: .ok, headers: headers, body: body))
+    responder.answer(HTTPResponse(status: .ok, headers: headers, body: body))
   }
 
   /// Begins an answer whose parts follow.
@@ -33,7 +33,7 @@ struct WebChannelRequest: Sendable {
 
   /// Says why the request is not served.
   func refuse(_ refusal: WebChannelRefusal) {
-    responder.respond(
+    responder.answer(
       HTTPResponse(
         status: HTTPResponseStatus(statusCode: refusal.status), headers: headers,
         body: ByteBuffer(string: refusal.text)))
