@@ -16,6 +16,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// A body that a service consumes while it arrives.
   private struct Upload {
+    /// The number of the upload on this connection: the consumer of an earlier one may still report bytes.
+    let number: Int
     let queue: BodyQueue
     var receivedBytes: Int
   }
@@ -34,6 +36,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private var body = ByteBuffer()
   private var heldBytes = 0
   private var upload: Upload?
+  private var uploadCount = 0
   /// Whether a read waits until the upload's consumer catches up.
   private var isReadPaused = false
   private var decompression: DecompressionQueue.Job?
@@ -207,20 +210,22 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     guard let context else { return }
     let eventLoop = context.eventLoop
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    uploadCount += 1
+    let number = uploadCount
     let queue = BodyQueue {
       eventLoop.execute { bound.value.resumeReading() }
     } onConsumed: { bytes in
-      eventLoop.execute { bound.value.consumed(bytes) }
+      eventLoop.execute { bound.value.consumed(bytes, ofUpload: number) }
     }
-    upload = Upload(queue: queue, receivedBytes: body.readableBytes)
+    upload = Upload(number: number, queue: queue, receivedBytes: body.readableBytes)
     queue.add(body)
     body = ByteBuffer()
     consume(queue, beginExchange(context))
   }
 
-  private func consumed(_ bytes: Int) {
+  private func consumed(_ bytes: Int, ofUpload number: Int) {
     // After the response nothing is held.
-    guard upload != nil else { return }
+    guard upload?.number == number else { return }
     connection.releaseRequest(bytes)
     heldBytes -= bytes
   }
